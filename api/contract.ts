@@ -1,0 +1,193 @@
+/** Bodies and answers of the REST API, shared by the server and cctl. Times are ISO 8601 in UTC. */
+import type { Disk } from "../kit/disk.ts";
+import type { Finding } from "../kit/finding.ts";
+import type { Role } from "../config/document.ts";
+import type { AuditRecord, EventRecord, Operation, OperatorRole } from "../state/model.ts";
+
+export const API_PORT = 7443;
+
+export interface ErrorBody {
+  /** A sentence that says what to do. */
+  readonly error: string;
+  /** Machine-readable: `would-bootstrap`, `claim-first`, `immutable`, `busy`, `patch-overrides`, … */
+  readonly reason?: string;
+  readonly problems?: readonly Finding[];
+  /** For `reason: immutable`: everything refused, at once. */
+  readonly refused?: Refusal;
+  /** For `reason: busy`: the operation that is running. */
+  readonly operation?: string;
+}
+
+export type FieldClass = "safe" | "host" | "guarded" | "spent" | "immutable" | "own-verb";
+
+export interface FieldChange {
+  readonly path: string;
+  readonly class: FieldClass;
+  /** Secrets as fingerprints; absent when the side does not have it. */
+  readonly old?: unknown;
+  readonly new?: unknown;
+}
+
+export interface Removal {
+  /** `addons[metallb]`, `manifests[site]`, … */
+  readonly path: string;
+  readonly name: string;
+  /** How to remove it properly. */
+  readonly hint: string;
+}
+
+export interface Refusal {
+  readonly fields: readonly FieldChange[];
+  readonly removed: readonly Removal[];
+}
+
+export interface EnrollBody {
+  readonly code?: string;
+  readonly operatorCA: string;
+  readonly document?: string;
+  readonly acknowledge?: boolean;
+}
+
+export interface EnrollAnswer {
+  readonly enrolled: true;
+  /** Fingerprint. */
+  readonly operatorCA: string;
+  readonly operation?: string;
+}
+
+export interface HealthAnswer {
+  readonly status: "ok" | "degraded" | "maintenance";
+  readonly role?: Role;
+  readonly version: string;
+}
+
+/** Unknown things are left out, never a placeholder. */
+export interface NodeAnswer {
+  readonly hostname: string;
+  readonly machineID: string;
+  readonly bootstrapped: boolean;
+  readonly phase: "live" | "maintenance" | "provisioning" | "in-service" | "degraded";
+  readonly role?: Role;
+  readonly cluster?: string;
+  readonly endpoint?: string;
+  readonly os: {
+    readonly name: string;
+    readonly kernel: string;
+    readonly booted: { readonly slot?: string; readonly version: string; readonly digest?: string };
+  };
+  readonly kubernetes?: {
+    readonly version: string;
+    readonly service: string;
+    readonly active: boolean;
+    readonly nodeReady?: boolean;
+    /** The k0s of this image is the tests' stand-in, not Kubernetes. */
+    readonly standIn?: true;
+  };
+  readonly health: {
+    readonly verdict: "healthy" | "degraded" | "unhealthy";
+    readonly uptimeSeconds: number;
+    readonly checks: readonly { readonly name: string; readonly ok: boolean; readonly message?: string }[];
+  };
+  readonly management: { readonly claimedBy?: string; readonly unauthenticated?: boolean };
+  readonly storage: {
+    readonly arrays: readonly {
+      readonly name: string;
+      readonly level: string;
+      readonly state: string;
+      readonly active: number;
+      readonly expected: number;
+      readonly progressPercent?: number;
+    }[];
+    readonly mounts: readonly {
+      readonly path: string;
+      readonly source: string;
+      readonly filesystem: string;
+      readonly mounted: boolean;
+      readonly sizeBytes?: number;
+      readonly availableBytes?: number;
+    }[];
+  };
+  readonly overlay: readonly {
+    readonly name: string;
+    readonly up: boolean;
+    readonly addresses: readonly string[];
+    readonly publicKey?: string;
+    readonly listenPort?: number;
+    readonly peers: readonly {
+      readonly publicKey: string;
+      readonly endpoint?: string;
+      readonly lastHandshake?: string;
+    }[];
+  }[];
+  readonly ha?: { readonly vip: string; readonly holder?: boolean };
+  readonly config: {
+    readonly state: "unconfigured" | "in-sync" | "pending" | "drifted";
+    readonly reasons: readonly string[];
+  };
+  readonly operation?: {
+    readonly id: string;
+    readonly kind: string;
+    readonly step?: string;
+    readonly message?: string;
+  };
+}
+
+export interface DiskAnswer extends Disk {
+  readonly usable: boolean;
+  /** Why, or why not. */
+  readonly reason: string;
+}
+
+export interface ConfigAnswer {
+  readonly document: string;
+  readonly sha256: string;
+  readonly at: string;
+  readonly etag: string;
+}
+
+export interface ConfigStatusAnswer {
+  readonly state: "unconfigured" | "in-sync" | "pending" | "drifted";
+  readonly reasons: readonly { readonly code: string; readonly message: string; readonly path?: string }[];
+  readonly etag?: string;
+}
+
+export interface ApplyBody {
+  readonly document: string;
+  /** Owns a patch that overrides what Corium models. */
+  readonly acknowledge?: boolean;
+}
+
+export interface ApplyAnswer {
+  /** `applied`: it became the node's answer before bootstrap. */
+  readonly status: "applied" | "reconciled" | "unchanged" | "planned";
+  readonly role?: Role;
+  readonly fields: readonly FieldChange[];
+  /** Units that restart, or restarted. */
+  readonly restarted: readonly string[];
+  /** Unified diffs of rendered files, without secrets. */
+  readonly files: readonly { readonly path: string; readonly diff: string }[];
+  /** What a person would notice, in sentences. */
+  readonly consequences: readonly string[];
+  readonly warnings: readonly Finding[];
+  readonly etag?: string;
+  readonly operation?: string;
+}
+
+export interface ServiceAnswer {
+  readonly unit: string;
+  readonly activeState: string;
+  readonly subState: string;
+  readonly restarts: number;
+  readonly isRestartable: boolean;
+}
+
+export interface LogLine {
+  readonly at: string;
+  readonly unit: string;
+  readonly message: string;
+}
+
+export type OperationsAnswer = { readonly operations: readonly Operation[] };
+export type EventsLine = EventRecord;
+export type AuditLine = AuditRecord;
+export type RequiredRole = OperatorRole;

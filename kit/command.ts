@@ -1,0 +1,14 @@
+/** What an entry point may know of the process it runs in; main.ts alone reads argv and the environment. */
+export interface CommandIo {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+  readonly readStdin: () => Promise<string>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly isTerminal: boolean;
+  readonly columns: number;
+  /** Aborted by SIGTERM and SIGINT. */
+  readonly signal: AbortSignal;
+}
+
+/** `argv` is what follows the command's name; the result is the exit status. */
+export type Command = (argv: readonly string[], io: CommandIo) => Promise<number>;

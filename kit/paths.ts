@@ -1,0 +1,77 @@
+/**
+ * Where things are on a node. One `--state-dir` roots everything that must survive, one run folder the rest:
+ * tests and `--state-dir` move them together.
+ */
+export interface Paths {
+  /** On the corium partition. */
+  readonly stateDir: string;
+  /** SQLite, WAL, synchronous=FULL. */
+  readonly database: string;
+  /** The marker: bootstrap is over. */
+  readonly marker: string;
+  /** The allow-listed part of /etc, copied in before PID 1 starts. */
+  readonly keptEtc: string;
+  /** The API's own key and certificate, minted once. */
+  readonly apiDir: string;
+  readonly tmpDir: string;
+  readonly runDir: string;
+  readonly socket: string;
+  /** The claim code of this boot, 0600. */
+  readonly enrolment: string;
+  /** Written by the initramfs: see BootFacts. */
+  readonly bootFacts: string;
+  /** Source 1. */
+  readonly config: string;
+  /** Source 4. */
+  readonly bakedConfig: string;
+}
+
+export function nodePaths(stateDir = "/var/lib/corium", runDir = "/run/corium"): Paths {
+  return {
+    stateDir,
+    database: `${stateDir}/corium.db`,
+    marker: `${stateDir}/bootstrapped`,
+    keptEtc: `${stateDir}/etc`,
+    apiDir: `${stateDir}/api`,
+    tmpDir: `${stateDir}/tmp`,
+    runDir,
+    socket: `${runDir}/api.sock`,
+    enrolment: `${runDir}/enrolment.json`,
+    bootFacts: `${runDir}/boot.json`,
+    config: "/etc/corium/config.yaml",
+    bakedConfig: "/usr/share/corium/config.yaml",
+  };
+}
+
+/**
+ * What the initramfs found out, as JSON in `/run/corium/boot.json`.
+ * `live`: root from a medium or the network, nothing kept. `disk`: an installed slot.
+ */
+export interface BootFacts {
+  readonly mode: "live" | "disk";
+  readonly slot?: "A" | "B";
+  /** Installation id of the disk that GRUB came from. */
+  readonly installation?: string;
+  /** dm-verity root hash, or the SHA-256 of a fetched root. */
+  readonly rootHash?: string;
+  /** The device of the medium, when there is one, and where it is mounted (read-only). */
+  readonly medium?: { readonly device: string; readonly mountPoint: string };
+  /** State could not be mounted: the node runs but must say degraded. */
+  readonly problems?: readonly string[];
+}
+
+/** What of /etc is kept over boots; everything else there is volatile. Folders end in a slash. */
+export const KEPT_ETC = [
+  "/etc/machine-id",
+  "/etc/hostname",
+  "/etc/hosts",
+  "/etc/corium/",
+  "/etc/k0s/",
+  "/etc/systemd/network/",
+  "/etc/systemd/system/",
+  "/etc/mdadm/mdadm.conf.d/",
+  "/etc/ssh/",
+] as const;
+
+export const isKept = (path: string): boolean =>
+  KEPT_ETC.some((kept) => (kept.endsWith("/") ? path.startsWith(kept) : path === kept));
