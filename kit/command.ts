@@ -3,6 +3,8 @@ export interface CommandIo {
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
   readonly readStdin: () => Promise<string>;
+  /** Asks a person for one line; absent when nobody is there (stdin or stderr is no terminal). */
+  readonly ask?: (question: string) => Promise<string | undefined>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isTerminal: boolean;
   readonly columns: number;

@@ -1,0 +1,105 @@
+/**
+ * The one binary. Its own name, or else the first argument, picks the entry point; nothing else in the program
+ * reads argv or the environment. Each command is imported only when it is asked for, so that `bootstate` in the
+ * boot path does not pay for the API.
+ */
+import { basename } from "node:path";
+import type { Command, CommandIo } from "./kit/command.ts";
+import { version } from "./kit/version.ts";
+
+const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  version: async () => printVersion,
+};
+
+/** Names that the binary may have been given; every other name means `corium`. */
+const ownNames: readonly string[] = ["cctl"];
+
+const printVersion: Command = async (argv, io) => {
+  const isJson = argv.join(" ") === "--output json" || argv.join(" ") === "--output=json";
+  if (argv.length > 0 && !isJson) {
+    io.err("corium: usage: corium version [--output json]\n");
+    return 2;
+  }
+  io.out(isJson ? `${JSON.stringify({ version })}\n` : `corium ${version}\n`);
+  return 0;
+};
+
+function usage(): string {
+  return `usage: corium COMMAND [ARGUMENT…]\n\ncommands: ${Object.keys(commands).join(", ")}\n`;
+}
+
+/** `process.argv[0]` is always `bun`, also in a compiled binary: only `process.argv0` tells the name. */
+async function main(io: CommandIo): Promise<number> {
+  const name = basename(process.argv0);
+  const given = process.argv.slice(2);
+  const argv = ownNames.includes(name) ? [name, ...given] : given;
+  const [command, ...rest] = argv;
+  if (command === undefined || command === "help" || command === "--help" || command === "-h") {
+    const isAsked = command !== undefined;
+    (isAsked ? io.out : io.err)(usage());
+    return isAsked ? 0 : 2;
+  }
+  const load = Object.hasOwn(commands, command) ? commands[command] : undefined;
+  if (load === undefined) {
+    io.err(`corium: no command '${command}'\n${usage()}`);
+    return 2;
+  }
+  return (await load())(rest, io);
+}
+
+function processIo(): CommandIo {
+  const stopping = new AbortController();
+  for (const name of ["SIGTERM", "SIGINT"] as const) {
+    // The second time the person means it: a command that does not watch the signal must still be stoppable.
+    process.on(name, () => {
+      if (stopping.signal.aborted) process.exit(130);
+      stopping.abort();
+    });
+  }
+  // `cctl logs | head`: a reader that went away is no failure of ours.
+  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+    if (error.code === "EPIPE") process.exit(0);
+    throw error;
+  });
+  const isInteractive = process.stdin.isTTY === true && process.stderr.isTTY === true;
+  return {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+    readStdin: () => Bun.stdin.text(),
+    ...(isInteractive ? { ask } : {}),
+    env: process.env,
+    isTerminal: process.stdout.isTTY === true,
+    columns: process.stdout.columns ?? 80,
+    signal: stopping.signal,
+  };
+}
+
+async function ask(question: string): Promise<string | undefined> {
+  const { createInterface } = await import("node:readline/promises");
+  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const over = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));
+  try {
+    return await Promise.race([lines.question(question), over]);
+  } finally {
+    lines.close();
+  }
+}
+
+/** Pipes are written asynchronously; leaving before they drained cuts the output. */
+async function drain(): Promise<void> {
+  for (const stream of [process.stdout, process.stderr]) {
+    await new Promise<void>((resolve) => void stream.write("", () => resolve()));
+  }
+}
+
+const io = processIo();
+let status: number;
+try {
+  status = await main(io);
+} catch (error) {
+  // Expected failures are values: whatever arrives here is a bug, and says where.
+  io.err(`corium: internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+  status = 70;
+}
+await drain();
+process.exit(status);
