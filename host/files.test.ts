@@ -1,0 +1,63 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import * as fs from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { realFiles } from "./files.ts";
+
+let folder = "";
+const files = realFiles();
+
+beforeAll(async () => {
+  folder = await fs.mkdtemp(join(tmpdir(), "corium-files-"));
+});
+afterAll(() => fs.rm(folder, { recursive: true }));
+
+test("a written file has content and mode, its folders are made, nothing temporary stays", async () => {
+  const path = join(folder, "a/b/c.txt");
+  expect(await files.write(path, "one", { mode: 0o640 })).toEqual({ ok: true, value: undefined });
+  expect(await files.write(path, "two", { mode: 0o604 })).toEqual({ ok: true, value: undefined });
+  expect(await files.readText(path)).toEqual({ ok: true, value: "two" });
+  const stat = await files.stat(path);
+  expect(stat.ok && stat.value).toMatchObject({ kind: "file", mode: 0o604, sizeBytes: 3 });
+  expect(await fs.readdir(join(folder, "a/b"))).toEqual(["c.txt"]);
+});
+
+test("a write that fails leaves the old file whole and no litter", async () => {
+  await files.write(join(folder, "old"), "old", { mode: 0o600 });
+  const refused = await files.write(join(folder, "old"), "new", {
+    mode: 0o600,
+    owner: { user: "nobody-x", group: "x" },
+  });
+  if (process.getuid?.() === 0) expect(refused.ok).toBe(false);
+  expect(await fs.readdir(folder)).not.toContainEqual(expect.stringContaining("corium-tmp"));
+  expect(await files.readText(join(folder, "old"))).toEqual({ ok: true, value: "old" });
+});
+
+test("absence, caps and folders are told apart by code", async () => {
+  const codeOf = async (result: Promise<{ ok: boolean }>): Promise<unknown> => {
+    const settled = (await result) as { ok: boolean; error?: { code: string } };
+    return settled.ok ? "ok" : settled.error?.code;
+  };
+  expect(await codeOf(files.readText(join(folder, "none")))).toBe("ENOENT");
+  expect(await codeOf(files.list(join(folder, "none")))).toBe("ENOENT");
+  expect(await codeOf(files.readText(folder))).toBe("EISDIR");
+  expect(await codeOf(files.read("/proc/self/status", { maxBytes: 10 }))).toBe("EFBIG");
+  expect(await codeOf(files.readText("/proc/self/status"))).toBe("ok");
+  expect(await codeOf(files.remove(join(folder, "none")))).toBe("ok");
+  expect(await files.stat(join(folder, "old/below"))).toEqual({ ok: true, value: null });
+});
+
+test("links and renames", async () => {
+  const path = join(folder, "link");
+  await files.symlink("/dev/null", path);
+  await files.symlink("old", path);
+  expect(await files.readlink(path)).toEqual({ ok: true, value: "old" });
+  expect((await files.realpath(path)).ok).toBe(true);
+  const stat = await files.stat(path, { noFollow: true });
+  expect(stat.ok && stat.value?.kind).toBe("symlink");
+  await files.rename(path, join(folder, "moved/link"));
+  expect(await files.list(join(folder, "moved"))).toEqual({ ok: true, value: ["link"] });
+  await files.remove(join(folder, "moved"), { recursive: true });
+  expect(await files.stat(join(folder, "moved"))).toEqual({ ok: true, value: null });
+});

@@ -1,0 +1,283 @@
+import type { Stats } from "node:fs";
+import * as fs from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+
+import type { AppError } from "../kit/app-error.ts";
+import { appError } from "../kit/app-error.ts";
+import { isKept } from "../kit/paths.ts";
+import type { FileStat, Files, WriteOptions } from "../kit/ports.ts";
+import type { Result } from "../kit/result.ts";
+import { err, ok } from "../kit/result.ts";
+
+/** Half-written files; never mirrored, never read by anything. */
+export const TEMPORARY_SUFFIX = ".corium-tmp";
+
+export interface FilesOptions {
+  /**
+   * Where the kept part of /etc lives, e.g. `/var/lib/corium/etc`. Absent: nothing is mirrored (the live system,
+   * a workstation).
+   */
+  readonly keptEtc?: string;
+  /** What stands for /etc in a test. */
+  readonly etc?: string;
+}
+
+export function realFiles(options: FilesOptions = {}): Files {
+  /** The copy that survives a boot, or undefined. It is changed before the live one. */
+  const etc = options.etc ?? "/etc";
+  const keptCopy = (path: string): string | undefined => {
+    if (options.keptEtc === undefined || !path.startsWith(`${etc}/`)) return undefined;
+    const below = path.slice(etc.length);
+    return isKept(`/etc${below}`) || isKept(`/etc${below}/`) ? join(options.keptEtc, below) : undefined;
+  };
+  const both = async (path: string, change: (path: string) => Promise<void>): Promise<Result<void, AppError>> => {
+    const kept = keptCopy(path);
+    return attempt(path, async () => {
+      if (kept !== undefined) await change(kept);
+      await change(path);
+    });
+  };
+
+  return {
+    read: (path, more) => attempt(path, () => readCapped(path, more?.maxBytes)),
+    readText: (path, more) =>
+      attempt(path, async () => new TextDecoder().decode(await readCapped(path, more?.maxBytes))),
+    write: (path, content, how) => both(path, (at) => writeDurably(at, content, how)),
+    remove: (path, more) =>
+      both(path, async (at) => {
+        try {
+          if (more?.recursive === true) await fs.rm(at, { recursive: true, force: true });
+          else await fs.unlink(at);
+        } catch (thrown) {
+          if (codeOf(thrown) !== "ENOENT") throw thrown;
+          return;
+        }
+        await syncFolder(dirname(at));
+      }),
+    async rename(from, to) {
+      const keptFrom = keptCopy(from);
+      const keptTo = keptCopy(to);
+      return attempt(from, async () => {
+        if (keptFrom !== undefined && keptTo !== undefined) await renameDurably(keptFrom, keptTo);
+        else if (keptTo !== undefined) await mirror(from, keptTo);
+        await renameDurably(from, to);
+        if (keptFrom !== undefined && keptTo === undefined) await fs.rm(keptFrom, { recursive: true, force: true });
+      });
+    },
+    mkdir: (path, how) =>
+      both(path, async (at) => {
+        await makeFolders(at, how.mode);
+        await setOwner(at, how);
+      }),
+    list: (path) => attempt(path, async () => (await fs.readdir(path)).toSorted()),
+    stat: async (path, more) => {
+      try {
+        return ok(toStat(await (more?.noFollow === true ? fs.lstat(path) : fs.stat(path))));
+      } catch (thrown) {
+        return isAbsent(thrown) ? ok(null) : err(fileError(path, thrown));
+      }
+    },
+    realpath: (path) => attempt(path, () => fs.realpath(path)),
+    readlink: (path) => attempt(path, () => fs.readlink(path)),
+    symlink: (target, path) => both(path, (at) => linkDurably(target, at)),
+    async keep(path) {
+      const kept = keptCopy(path);
+      return kept === undefined ? ok(undefined) : attempt(path, () => mirror(path.replace(/\/$/, ""), kept));
+    },
+  };
+}
+
+async function readCapped(path: string, maxBytes = Number.POSITIVE_INFINITY): Promise<Uint8Array> {
+  const handle = await fs.open(path, "r");
+  try {
+    const chunks: Uint8Array[] = [];
+    let size = 0;
+    // Files of /proc and /sys say that they are empty: read until the end instead of trusting stat.
+    for (;;) {
+      const buffer = new Uint8Array(64 * 1024);
+      const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
+      if (bytesRead === 0) break;
+      size += bytesRead;
+      if (size > maxBytes) throw Object.assign(new Error(`larger than ${maxBytes} bytes`), { code: "EFBIG" });
+      chunks.push(buffer.subarray(0, bytesRead));
+    }
+    return new Uint8Array(Buffer.concat(chunks));
+  } finally {
+    await handle.close();
+  }
+}
+
+let temporaryCount = 0;
+
+async function writeDurably(path: string, content: string | Uint8Array, how: WriteOptions): Promise<void> {
+  const folder = dirname(path);
+  await makeFolders(folder, 0o755);
+  temporaryCount += 1;
+  const temporary = join(folder, `.${basename(path)}.${process.pid}-${temporaryCount}${TEMPORARY_SUFFIX}`);
+  try {
+    // The mode is set again: the umask cuts the one given to open(2). Never wider than asked for, not even for a moment.
+    const handle = await fs.open(temporary, "wx", how.mode & 0o600);
+    try {
+      await handle.writeFile(content);
+      await setOwner(temporary, how);
+      await fs.chmod(temporary, how.mode);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    await fs.rename(temporary, path);
+  } catch (thrown) {
+    await fs.rm(temporary, { force: true });
+    throw thrown;
+  }
+  await syncFolder(folder);
+}
+
+async function linkDurably(target: string, path: string): Promise<void> {
+  const folder = dirname(path);
+  await makeFolders(folder, 0o755);
+  temporaryCount += 1;
+  const temporary = join(folder, `.${basename(path)}.${process.pid}-${temporaryCount}${TEMPORARY_SUFFIX}`);
+  await fs.symlink(target, temporary);
+  await fs.rename(temporary, path);
+  await syncFolder(folder);
+}
+
+async function renameDurably(from: string, to: string): Promise<void> {
+  await makeFolders(dirname(to), 0o755);
+  await fs.rename(from, to);
+  await syncFolder(dirname(to));
+  if (dirname(from) !== dirname(to)) await syncFolder(dirname(from));
+}
+
+/** Makes `to` the same as `from`, absence included. Links are copied as links. */
+async function mirror(from: string, to: string): Promise<void> {
+  const stat = await fs.lstat(from).catch((thrown: unknown) => {
+    if (isAbsent(thrown)) return undefined;
+    throw thrown;
+  });
+  if (stat === undefined) {
+    await fs.rm(to, { recursive: true, force: true });
+    await syncFolder(dirname(to)).catch(() => {});
+    return;
+  }
+  if (stat.isSymbolicLink()) {
+    const target = await fs.readlink(from);
+    if ((await fs.readlink(to).catch(() => undefined)) !== target) await linkDurably(target, to);
+    return;
+  }
+  if (stat.isDirectory()) {
+    await makeFolders(to, stat.mode & 0o7777);
+    const wanted = (await fs.readdir(from)).filter((name) => !name.endsWith(TEMPORARY_SUFFIX));
+    const present = await fs.readdir(to);
+    for (const name of wanted) await mirror(join(from, name), join(to, name));
+    for (const name of present.filter((other) => !wanted.includes(other))) {
+      await fs.rm(join(to, name), { recursive: true, force: true });
+    }
+    await syncFolder(to);
+    return;
+  }
+  if (!stat.isFile()) return;
+  const content = await fs.readFile(from);
+  const old = await fs.readFile(to).catch(() => undefined);
+  const oldStat = await fs.lstat(to).catch(() => undefined);
+  if (old !== undefined && old.equals(content) && oldStat?.mode === stat.mode && oldStat.uid === stat.uid) return;
+  await writeDurably(to, content, { mode: stat.mode & 0o7777 });
+  if (process.getuid?.() === 0) await fs.chown(to, stat.uid, stat.gid);
+}
+
+async function makeFolders(path: string, mode: number): Promise<void> {
+  try {
+    await fs.mkdir(path, { mode });
+  } catch (thrown) {
+    const code = codeOf(thrown);
+    if (code === "EEXIST") {
+      if ((await fs.stat(path)).isDirectory()) return;
+      throw thrown;
+    }
+    if (code !== "ENOENT" || dirname(path) === path) throw thrown;
+    await makeFolders(dirname(path), 0o755);
+    await makeFolders(path, mode);
+    return;
+  }
+  await fs.chmod(path, mode);
+  await syncFolder(dirname(path));
+}
+
+async function syncFolder(path: string): Promise<void> {
+  const handle = await fs.open(path, "r");
+  try {
+    await handle.sync();
+  } catch (thrown) {
+    // Some filesystems (9p, overlay's merged folders in old kernels) can't sync a folder; nothing more can be done there.
+    if (codeOf(thrown) !== "EINVAL") throw thrown;
+  } finally {
+    await handle.close();
+  }
+}
+
+async function setOwner(path: string, how: WriteOptions): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { user, group } = how.owner ?? { user: "root", group: "root" };
+  await fs.chown(path, await idOf("/etc/passwd", user), await idOf("/etc/group", group));
+}
+
+async function idOf(database: string, name: string): Promise<number> {
+  if (name === "root") return 0;
+  const entry = (await fs.readFile(database, "utf8")).split("\n").find((line) => line.startsWith(`${name}:`));
+  const id = Number(entry?.split(":")[2]);
+  if (!Number.isInteger(id)) throw Object.assign(new Error(`no ${name} in ${database}`), { code: "EOWNER" });
+  return id;
+}
+
+function toStat(stat: Stats): FileStat {
+  return {
+    kind: kindOf(stat),
+    sizeBytes: stat.size,
+    mode: stat.mode & 0o7777,
+    uid: stat.uid,
+    gid: stat.gid,
+    mtimeMs: stat.mtimeMs,
+  };
+}
+
+function kindOf(stat: Stats): FileStat["kind"] {
+  if (stat.isFile()) return "file";
+  if (stat.isDirectory()) return "directory";
+  if (stat.isSymbolicLink()) return "symlink";
+  if (stat.isBlockDevice()) return "block";
+  return stat.isCharacterDevice() ? "char" : "other";
+}
+
+async function attempt<T>(path: string, work: () => Promise<T>): Promise<Result<T, AppError>> {
+  try {
+    return ok(await work());
+  } catch (thrown) {
+    return err(fileError(path, thrown));
+  }
+}
+
+const codeOf = (thrown: unknown): string | undefined =>
+  thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
+
+/** ENOTDIR: a parent is a file, so that the path can't be there either. */
+const isAbsent = (thrown: unknown): boolean => codeOf(thrown) === "ENOENT" || codeOf(thrown) === "ENOTDIR";
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: "is not there",
+  EACCES: "may not be read or changed",
+  EPERM: "may not be changed",
+  EROFS: "is on a read-only filesystem",
+  ENOSPC: "does not fit: no space is left",
+  EISDIR: "is a folder",
+  ENOTDIR: "has a parent that is not a folder",
+  EFBIG: "is larger than allowed",
+  EEXIST: "is there already",
+  EIO: "can't be read or written: the disk fails",
+};
+
+function fileError(path: string, thrown: unknown): AppError {
+  const code = codeOf(thrown) ?? "EUNKNOWN";
+  const text = thrown instanceof Error ? thrown.message : String(thrown);
+  return appError(code, `${path} ${REASONS[code] ?? `failed: ${text}`}`);
+}
