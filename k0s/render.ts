@@ -1,0 +1,51 @@
+import type { Document } from "../config/document.ts";
+import type { RecordedAddresses } from "../kit/addresses.ts";
+import type { Finding } from "../kit/finding.ts";
+import type { RenderedFile } from "../kit/rendered.ts";
+import { installArgv, joins } from "./argv.ts";
+import { clusterConfig } from "./cluster-config.ts";
+import { lintConfig } from "./lint.ts";
+import { K0S_CONFIG, K0S_JOIN_TOKEN, K0S_MANIFESTS } from "./paths.ts";
+import { writeYaml } from "./yaml.ts";
+
+export interface RenderedK0s {
+  readonly files: readonly RenderedFile[];
+  /** From `install` on; null while the node has no role. */
+  readonly installArgv: readonly string[] | null;
+  readonly findings: readonly Finding[];
+}
+
+/** Private: chart values and manifests often hold what should have been a secret. */
+const PRIVATE = 0o600;
+
+export function renderManifests(document: Document): readonly RenderedFile[] {
+  return document.manifests.flatMap((stack) =>
+    stack.files.map((file) => ({
+      path: `${K0S_MANIFESTS}/${stack.name}/${file.name}`,
+      mode: PRIVATE,
+      content: file.content,
+    })),
+  );
+}
+
+/**
+ * Everything that k0s reads on this node. Pure: the same document and recorded addresses give the same bytes, on a
+ * workstation and on the node. A worker has no k0s.yaml; a node without a role has nothing.
+ */
+export function renderK0s(input: { readonly document: Document; readonly addresses: RecordedAddresses }): RenderedK0s {
+  const { document, addresses } = input;
+  if (document.role === undefined) return { files: [], installArgv: null, findings: [] };
+  const files: RenderedFile[] = [];
+  const findings: Finding[] = [];
+  if (document.role !== "worker") {
+    const config = clusterConfig(document, addresses);
+    files.push({ path: K0S_CONFIG, mode: PRIVATE, content: writeYaml(config) });
+    findings.push(...lintConfig(config));
+  }
+  if (joins(document)) {
+    const field = document.join?.tokenFrom === undefined ? "join.token" : "join.tokenFrom";
+    files.push({ path: K0S_JOIN_TOKEN, mode: PRIVATE, content: `<secret:${field}>\n` });
+  }
+  files.push(...renderManifests(document));
+  return { files, installArgv: installArgv(document, addresses), findings };
+}
