@@ -1,8 +1,9 @@
 /** Bodies and answers of the REST API, shared by the server and cctl. Times are ISO 8601 in UTC. */
 import type { Disk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
+import type { OperatorRole } from "../kit/operator-role.ts";
 import type { Role } from "../config/document.ts";
-import type { AuditRecord, EventRecord, Operation, OperatorRole } from "../state/model.ts";
+import type { AuditRecord, EventRecord, Operation } from "../state/model.ts";
 
 export const API_PORT = 7443;
 

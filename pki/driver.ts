@@ -1,9 +1,10 @@
 import "reflect-metadata";
 import * as x509 from "@peculiar/x509";
 
-import type { OperatorRole } from "../state/model.ts";
+import type { OperatorRole } from "../kit/operator-role.ts";
+import { ROLE_PREFIX } from "../kit/operator-role.ts";
+import type { Random } from "../kit/ports.ts";
 import type { KeyPair } from "./model.ts";
-import { ROLE_PREFIX } from "./model.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const DAY_MS = 86_400_000;
@@ -18,11 +19,15 @@ export const CLIENT_LIFETIME_MS = 90 * DAY_MS;
 x509.cryptoProvider.set(crypto);
 
 /** The operators' authority: path length 0, so that it can only sign clients. */
-export async function mintAuthority(input: { readonly commonName: string; readonly nowMs: number }): Promise<KeyPair> {
+export async function mintAuthority(input: {
+  readonly commonName: string;
+  readonly nowMs: number;
+  readonly random: Random;
+}): Promise<KeyPair> {
   const keys = await generateKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [input.commonName] }],
-    serialNumber: newSerial(),
+    serialNumber: newSerial(input.random),
     notBefore: new Date(input.nowMs - BACKDATE_MS),
     notAfter: new Date(input.nowMs + AUTHORITY_YEARS * YEAR_MS),
     signingAlgorithm: ALGORITHM,
@@ -42,6 +47,7 @@ export interface ClientRequest {
   readonly role: OperatorRole;
   readonly nowMs: number;
   readonly lifetimeMs?: number;
+  readonly random: Random;
 }
 
 /** An operator's certificate. Rejects when the authority's PEM is not what `mintAuthority` gave. */
@@ -51,7 +57,7 @@ export async function issueClient(request: ClientRequest): Promise<KeyPair> {
   const certificate = await x509.X509CertificateGenerator.create({
     subject: [{ CN: [request.name] }, { O: [`${ROLE_PREFIX}${request.role}`] }],
     issuer: issuer.subjectName,
-    serialNumber: newSerial(),
+    serialNumber: newSerial(request.random),
     notBefore: new Date(request.nowMs - BACKDATE_MS),
     notAfter: new Date(Math.min(request.nowMs + (request.lifetimeMs ?? CLIENT_LIFETIME_MS), issuer.notAfter.getTime())),
     signingAlgorithm: ALGORITHM,
@@ -69,11 +75,15 @@ export async function issueClient(request: ClientRequest): Promise<KeyPair> {
 }
 
 /** The node's own certificate: clients pin its fingerprint, names and dates are not consulted. */
-export async function mintServer(input: { readonly hostname: string; readonly nowMs: number }): Promise<KeyPair> {
+export async function mintServer(input: {
+  readonly hostname: string;
+  readonly nowMs: number;
+  readonly random: Random;
+}): Promise<KeyPair> {
   const keys = await generateKeys();
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [input.hostname] }],
-    serialNumber: newSerial(),
+    serialNumber: newSerial(input.random),
     notBefore: new Date(input.nowMs - BACKDATE_MS),
     notAfter: new Date(input.nowMs + SERVER_YEARS * YEAR_MS),
     signingAlgorithm: ALGORITHM,
@@ -99,8 +109,8 @@ async function importKey(pem: string): Promise<CryptoKey> {
 }
 
 /** 16 random bytes with a first byte of 0x40–0x7f: positive, and never shortened by DER. */
-function newSerial(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
+function newSerial(random: Random): string {
+  const bytes = random.bytes(16);
   bytes[0] = 0x40 | ((bytes[0] ?? 0) & 0x3f);
   return Buffer.from(bytes).toString("hex");
 }

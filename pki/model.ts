@@ -1,4 +1,4 @@
-import type { OperatorRole } from "../state/model.ts";
+import type { OperatorRole } from "../kit/operator-role.ts";
 
 /** A certificate and its key as PEM; the key is PKCS 8. */
 export interface KeyPair {
@@ -19,10 +19,3 @@ export interface ClientIdentity {
   readonly serial: string;
   readonly notAfterMs: number;
 }
-
-export const ROLES: readonly OperatorRole[] = ["readonly", "operator", "admin"];
-
-export const ROLE_PREFIX = "corium:";
-
-export const hasRole = (held: OperatorRole, wanted: OperatorRole): boolean =>
-  ROLES.indexOf(held) >= ROLES.indexOf(wanted);

@@ -5,13 +5,13 @@ import * as x509 from "@peculiar/x509";
 
 import type { AppError } from "../kit/app-error.ts";
 import { fail } from "../kit/app-error.ts";
+import type { OperatorRole } from "../kit/operator-role.ts";
+import { OPERATOR_ROLES, ROLE_PREFIX } from "../kit/operator-role.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
-import type { OperatorRole } from "../state/model.ts";
 import type { Authority } from "./authority.ts";
 import { fingerprintOfDer } from "./fingerprint.ts";
 import type { ClientIdentity } from "./model.ts";
-import { ROLE_PREFIX, ROLES } from "./model.ts";
 
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 /** Basic constraints, key usage, extended key usage, alternative names, key identifiers, policies. */
@@ -96,7 +96,7 @@ export function checkStanding(
 }
 
 function highestRole(organizations: readonly string[]): OperatorRole | undefined {
-  return ROLES.findLast((role) => organizations.includes(`${ROLE_PREFIX}${role}`));
+  return OPERATOR_ROLES.findLast((role) => organizations.includes(`${ROLE_PREFIX}${role}`));
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString();

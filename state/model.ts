@@ -1,9 +1,8 @@
 /** What the node remembers: the rows of the database as the rest of the program sees them. */
 import type { RecordedAddresses } from "../kit/addresses.ts";
 import type { DiskIdentity } from "../kit/disk.ts";
+import type { OperatorRole } from "../kit/operator-role.ts";
 import type { StepBase } from "../kit/step.ts";
-
-export type OperatorRole = "readonly" | "operator" | "admin";
 
 /** Who asked. `local` is root on the socket, `document` the node's own document at boot. */
 export type Requester =
