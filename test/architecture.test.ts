@@ -29,7 +29,7 @@ const randomFiles = ["pki/driver.ts"];
 const asyncRooms = ["host", "state", "api", "cctl", "console", "supervisor", "iso"];
 
 /** Effectful files of the pure rooms under another name than `driver.ts`. */
-const asyncFiles = ["provision/execute.ts"];
+const asyncFiles = ["provision/execute.ts", "provision/steps.ts"];
 
 const isTest = (file: string): boolean => file.startsWith("test/") || file.endsWith(".test.ts");
 const isRoot = (file: string): boolean => file === "main.ts" || file.endsWith(".main.ts");

@@ -1,0 +1,241 @@
+/** What is read from the machine before anything is decided, and the waits of a first boot. Changes nothing. */
+import type { AppError } from "../kit/app-error.ts";
+import type { Document } from "../config/document.ts";
+import type { Host } from "../kit/ports.ts";
+import type { Result } from "../kit/result.ts";
+import type { Attempt } from "./secrets.ts";
+import type { ClockFloor } from "./clock.ts";
+import type { Link, MachineFacts, Route } from "./facts.ts";
+import type { Probes } from "./lint.ts";
+import { appError, fail } from "../kit/app-error.ts";
+import { err, ok } from "../kit/result.ts";
+import { Secret } from "../kit/secret.ts";
+import { vrrpLink } from "./addresses.ts";
+import { judgeClock } from "./clock.ts";
+import { parseLinks, parseMemory, parseNameservers, parseRoutes } from "./facts.ts";
+import { backoffMs, durationMs, judgeFileError, judgeHttpError, judgeStatus, judgeText, shownUrl } from "./secrets.ts";
+
+/** The wait for whatever comes: long enough for a slow console, short enough for a person. */
+const pollMs = 1_000;
+
+export async function readFacts(host: Host): Promise<Result<MachineFacts, AppError>> {
+  const links = await readJson(host, ["ip", "-j", "-d", "addr"], parseLinks);
+  if (!links.ok) return links;
+  const routes: Route[] = [];
+  for (const family of [4, 6] as const) {
+    const found = await readJson(host, ["ip", "-j", `-${family}`, "route", "show", "table", "main"], (json) =>
+      parseRoutes(json, family),
+    );
+    if (!found.ok) return found;
+    routes.push(...found.value);
+  }
+  const cgroups = await host.files.stat("/sys/fs/cgroup/cgroup.controllers");
+  const k0sVersion = await readK0sVersion(host);
+  return ok({
+    hostname: (await textOf(host, "/proc/sys/kernel/hostname")).trim(),
+    machineId: (await textOf(host, "/etc/machine-id")).trim(),
+    links: links.value satisfies readonly Link[],
+    routes,
+    nameservers: await readNameservers(host),
+    memoryBytes: parseMemory(await textOf(host, "/proc/meminfo")),
+    kernel: (await textOf(host, "/proc/sys/kernel/osrelease")).trim(),
+    hasCgroup2: cgroups.ok && cgroups.value !== null,
+    oldK0s: await findOldK0s(host),
+    ...(k0sVersion === undefined ? {} : { k0sVersion }),
+  });
+}
+
+async function readJson<T>(
+  host: Host,
+  argv: readonly string[],
+  parse: (json: string) => Result<T, AppError>,
+): Promise<Result<T, AppError>> {
+  const ran = await host.exec({ argv, timeoutMs: 10_000 });
+  if (ran.exitCode !== 0) return fail("facts", `${argv.join(" ")} failed: ${ran.failure ?? ran.stderr.trim()}`);
+  return parse(ran.stdout);
+}
+
+const textOf = async (host: Host, path: string): Promise<string> => {
+  const text = await host.files.readText(path, { maxBytes: 65_536 });
+  return text.ok ? text.value : "";
+};
+
+/** Behind systemd-resolved's stub the servers are in its own file. */
+async function readNameservers(host: Host): Promise<readonly string[]> {
+  const upstream = parseNameservers(await textOf(host, "/run/systemd/resolve/resolv.conf"));
+  return upstream.length > 0 ? upstream : parseNameservers(await textOf(host, "/etc/resolv.conf"));
+}
+
+async function findOldK0s(host: Host): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const name of ["pki", "etcd", "db", "kubelet.conf", "kubelet"]) {
+    const stat = await host.files.stat(`/var/lib/k0s/${name}`);
+    if (!stat.ok || stat.value === null) continue;
+    // Empty folders come with the image (tmpfiles) and with mount points.
+    const entries = stat.value.kind === "directory" ? await host.files.list(`/var/lib/k0s/${name}`) : undefined;
+    if (entries?.ok !== true || entries.value.length > 0) found.push(name);
+  }
+  return found;
+}
+
+async function readK0sVersion(host: Host): Promise<string | undefined> {
+  const ran = await host.exec({ argv: ["k0s", "version"], timeoutMs: 30_000 });
+  return ran.exitCode === 0 ? /v\d\S*/.exec(ran.stdout)?.[0] : undefined;
+}
+
+/** Asks the network whether the cluster that this document would found is there already. At most a few seconds. */
+export async function probeCluster(host: Host, document: Document, facts: MachineFacts): Promise<Probes> {
+  const vip = document.ha.virtualIP?.split("/")[0];
+  if (!document.ha.enabled || vip === undefined) return { answering: [] };
+  const endpoint = document.cluster.endpoint;
+  const isName = endpoint !== undefined && !endpoint.includes(":") && !/^[\d.]+$/.test(endpoint);
+  const endpointAddresses = isName ? await resolveName(host, endpoint) : undefined;
+  const resolved = endpointAddresses === undefined ? {} : { endpointAddresses };
+  if (document.join !== undefined) return { answering: [], ...resolved };
+  const targets = [vip, ...document.ha.unicastPeers].flatMap((address) =>
+    [6443, 9443].map((port) => (address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`)),
+  );
+  const answers = await Promise.all(targets.map((target) => isAnswering(host, target)));
+  const isVipTaken = await isArpAnswered(host, vip, vrrpLink(document, facts)?.name);
+  return { answering: targets.filter((_, index) => answers[index] === true), isVipTaken, ...resolved };
+}
+
+/** Whatever speaks there, even a broken TLS, is somebody. */
+async function isAnswering(host: Host, target: string): Promise<boolean> {
+  const answer = await host.http({ url: `https://${target}/version`, timeoutMs: 3_000, maxBytes: 65_536 });
+  return answer.ok || !["refused", "timeout", "dns", "unreachable"].includes(answer.error.code);
+}
+
+/** `arping -D`: duplicate address detection, exit 1 when somebody answered (arping(8)); IPv6 has its own. */
+async function isArpAnswered(host: Host, address: string, device: string | undefined): Promise<boolean> {
+  if (address.includes(":") || device === undefined) return false;
+  const argv = ["arping", "-D", "-q", "-c", "2", "-w", "3", "-I", device, address];
+  return (await host.exec({ argv, timeoutMs: 10_000 })).exitCode === 1;
+}
+
+async function resolveName(host: Host, name: string): Promise<readonly string[]> {
+  const ran = await host.exec({ argv: ["getent", "ahosts", name], timeoutMs: 15_000 });
+  return [...new Set([...ran.stdout.matchAll(/^(\S+)\s/gm)].map((match) => match[1] ?? ""))];
+}
+
+/** The image's age is a floor: systemd keeps it as the time of this file (systemd-timesyncd(8), "clock-epoch"). */
+export async function readImageTime(host: Host): Promise<number> {
+  for (const path of ["/usr/lib/clock-epoch", "/usr/lib/os-release"]) {
+    const stat = await host.files.stat(path);
+    if (stat.ok && stat.value !== null) return stat.value.mtimeMs;
+  }
+  return 0;
+}
+
+export async function isClockSynced(host: Host): Promise<boolean> {
+  const flag = await host.files.stat("/run/systemd/timesync/synchronized");
+  if (flag.ok && flag.value !== null) return true;
+  const ran = await host.exec({ argv: ["timedatectl", "show", "-p", "NTPSynchronized", "--value"], timeoutMs: 10_000 });
+  return ran.stdout.trim() === "yes";
+}
+
+export interface Waiting {
+  /** Only called when the message is another one. */
+  readonly report: (message: string) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Resolves to a warning when the clock was taken unconfirmed; fails only when it is aborted. */
+export async function waitForClock(
+  host: Host,
+  floor: ClockFloor,
+  { report, signal }: Waiting,
+): Promise<Result<string | undefined, AppError>> {
+  const startMs = host.clock.monotonicMs();
+  let last = "";
+  for (;;) {
+    const verdict = judgeClock({
+      nowMs: host.clock.nowMs(),
+      floor,
+      isSynced: await isClockSynced(host),
+      waitedMs: host.clock.monotonicMs() - startMs,
+    });
+    if (verdict.kind === "ok") return ok(undefined);
+    if (verdict.kind === "warn") return ok(verdict.message);
+    if (verdict.message !== last) report(verdict.message);
+    last = verdict.message;
+    await host.clock.sleep(pollMs, signal);
+    if (signal?.aborted === true) return fail("stopped", "stopped while waiting for the right time");
+  }
+}
+
+export interface SecretSourceField {
+  /** Where it stands in the document: the key of the resolved secret. */
+  readonly path: string;
+  readonly source: {
+    readonly url?: string;
+    readonly file?: string;
+    readonly authFile?: string;
+    readonly waitFor?: string;
+  };
+}
+
+/** All of them at once, so that their waits overlap; every failure is told, not only the first. */
+export async function resolveSecrets(
+  host: Host,
+  fields: readonly SecretSourceField[],
+  waiting: Waiting,
+): Promise<Result<ReadonlyMap<string, Secret>, AppError>> {
+  const outcomes = await Promise.all(
+    fields.map(async (field) => ({ field, got: await resolveOne(host, field, waiting) })),
+  );
+  const failures = outcomes.flatMap(({ field, got }) => (got.ok ? [] : [{ field, error: got.error }]));
+  const [first, ...more] = failures;
+  if (first !== undefined) {
+    return err(
+      appError("secret", `no value for ${first.field.path}`, {
+        cause: first.error,
+        details: more.map(({ field, error }) => `no value for ${field.path}: ${error.message}`),
+      }),
+    );
+  }
+  return ok(new Map(outcomes.flatMap(({ field, got }) => (got.ok ? [[field.path, got.value] as const] : []))));
+}
+
+async function resolveOne(
+  host: Host,
+  field: SecretSourceField,
+  { report, signal }: Waiting,
+): Promise<Result<Secret, AppError>> {
+  const { source } = field;
+  const startMs = host.clock.monotonicMs();
+  const limitMs = source.waitFor === undefined ? 0 : durationMs(source.waitFor);
+  for (let attempt = 0; ; attempt++) {
+    const outcome = await attemptSecret(host, field);
+    if (outcome.kind === "value") return ok(new Secret(field.path, outcome.text));
+    const leftMs = limitMs - (host.clock.monotonicMs() - startMs);
+    if (outcome.kind === "never" || leftMs <= 0) return err(outcome.error);
+    const reason = outcome.error.cause?.message ?? outcome.error.message;
+    report(`waiting up to ${source.waitFor ?? ""} for ${field.path}: ${reason}`);
+    await host.clock.sleep(Math.min(backoffMs(attempt), leftMs), signal);
+    if (signal?.aborted === true) return fail("stopped", `stopped while waiting for ${field.path}`);
+  }
+}
+
+async function attemptSecret(host: Host, { path, source }: SecretSourceField): Promise<Attempt> {
+  if (source.file !== undefined) {
+    const text = await host.files.readText(source.file, { maxBytes: 1_048_576 });
+    return text.ok ? judgeText(text.value, source.file) : judgeFileError(text.error, source.file);
+  }
+  let bearer: Secret | undefined;
+  if (source.authFile !== undefined) {
+    const text = await host.files.readText(source.authFile, { maxBytes: 65_536 });
+    const auth = text.ok ? judgeText(text.value, source.authFile) : judgeFileError(text.error, source.authFile);
+    if (auth.kind !== "value") return auth;
+    bearer = new Secret(`${path}.authFile`, auth.text);
+  }
+  const url = source.url ?? "";
+  const answer = await host.http({
+    url,
+    timeoutMs: 30_000,
+    maxBytes: 1_048_576,
+    ...(bearer === undefined ? {} : { bearer }),
+  });
+  if (!answer.ok) return judgeHttpError(answer.error, shownUrl(url), await isClockSynced(host));
+  return judgeStatus(answer.value.status, new TextDecoder().decode(answer.value.body), shownUrl(url));
+}

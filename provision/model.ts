@@ -1,0 +1,48 @@
+/** Steps of the node itself; the other domains have their own. Plain data, never a secret. */
+import type { RecordedAddresses } from "../kit/addresses.ts";
+import type { RenderedFile } from "../kit/rendered.ts";
+import type { StepBase } from "../kit/step.ts";
+
+/** Waits until the clock can be believed. */
+export interface ClockStep extends StepBase {
+  readonly kind: "node:clock";
+}
+
+/** Gets secrets from where the document says they are. */
+export interface SecretsStep extends StepBase {
+  readonly kind: "node:secrets";
+  /** Field paths, e.g. `join.tokenFrom`. */
+  readonly fields: readonly string[];
+}
+
+export interface HostnameStep extends StepBase {
+  readonly kind: "node:hostname";
+  readonly hostname: string;
+}
+
+export interface TimersStep extends StepBase {
+  readonly kind: "node:timers";
+  readonly files: readonly RenderedFile[];
+  /** Timer units to be enabled and started. */
+  readonly units: readonly string[];
+}
+
+/** What the node runs from now on, recorded as facts. */
+export interface BaselineStep extends StepBase {
+  readonly kind: "node:baseline";
+  readonly documentSha256: string;
+  readonly hostname: string;
+  readonly machineId: string;
+  readonly addresses: RecordedAddresses;
+  readonly k0sVersion: string;
+  /** Paths of every rendered file; their digests are taken when it runs. */
+  readonly rendered: readonly string[];
+}
+
+/** The last act: bootstrap is over. */
+export interface MarkerStep extends StepBase {
+  readonly kind: "node:marker";
+  readonly path: string;
+}
+
+export type NodeStep = ClockStep | SecretsStep | HostnameStep | TimersStep | BaselineStep | MarkerStep;
