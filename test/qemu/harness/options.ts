@@ -1,0 +1,65 @@
+/** What a virtual machine of the tests is made of. */
+export interface DiskOptions {
+  /** Shown by the guest as the disk's serial; names the disk in the harness. At most 20 characters. */
+  readonly serial: string;
+  /** An existing image; without it a raw one of `sizeMiB` is made and dropped with the machine. */
+  readonly path?: string;
+  readonly sizeMiB?: number;
+  /** Of `path`; default raw. */
+  readonly format?: "raw" | "qcow2";
+  readonly bus?: "virtio" | "nvme" | "scsi";
+  readonly sectorBytes?: 512 | 4096;
+  /** Behind a root port of its own (virtio, nvme), so that `vm.pull` works; SCSI disks can be pulled always. */
+  readonly isPullable?: boolean;
+  readonly bootIndex?: number;
+  readonly isReadOnly?: boolean;
+  /** Every write and flush also goes to this dm-log-writes log, for power-cut replays. */
+  readonly writeLog?: string;
+}
+
+export interface MediumOptions {
+  readonly path: string;
+  /** Default `cd`. */
+  readonly as?: "cd" | "usb";
+  readonly bootIndex?: number;
+}
+
+export interface VmOptions {
+  /** Names the logs under out/vm-logs. */
+  readonly name: string;
+  /** Default bios. */
+  readonly firmware?: "bios" | "ovmf";
+  /** Kept between starts of one machine (boot entries of OVMF); made when absent. */
+  readonly firmwareVars?: string;
+  readonly memoryMiB?: number;
+  readonly cpus?: number;
+  /** The kernel directly, without firmware's boot. */
+  readonly kernel?: { readonly path: string; readonly initrd?: string; readonly append: string };
+  /** ISO images, and raw images as USB sticks. */
+  readonly media?: readonly MediumOptions[];
+  readonly disks?: readonly DiskOptions[];
+  /**
+   * Network boot by the card's iPXE. `file` is what DHCP names: a file in `directory` (served by TFTP) or an
+   * http URL (10.0.2.2 is this host).
+   */
+  readonly pxe?: { readonly directory?: string; readonly file: string };
+  /** Guest TCP ports to reach at 127.0.0.1: `vm.port(7443)`. */
+  readonly forwards?: readonly number[];
+  /** Refuse the guest everything but this host (10.0.2.2) and forwarded ports. Default false. */
+  readonly isIsolated?: boolean;
+  /** A second card on a private segment shared by all machines that give the same port. */
+  readonly lan?: { readonly port: number; readonly mac: string };
+  /** MAC of the first card; clones of a disk need their own. Default 52:54:00:12:34:56. */
+  readonly mac?: string;
+  /** A root shell on ttyS1 for the test: see shell.ts. Default true. */
+  readonly shell?: boolean;
+  /** A reboot of the guest ends the machine: `vm.waitExit` then says so. */
+  readonly isRebootExit?: boolean;
+  /** Start of the real-time clock, UTC: `2019-03-01T00:00:00`. Default now. */
+  readonly clock?: string;
+  /** pcap of the first card. */
+  readonly capture?: string;
+  /** Further SMBIOS OEM strings: systemd credentials. */
+  readonly oemStrings?: readonly string[];
+  readonly extraArgs?: readonly string[];
+}
