@@ -81,6 +81,9 @@ export interface MdArray {
   readonly path?: string;
   readonly memberPaths: readonly string[];
   readonly expectedMembers?: number;
+  /** Of the filesystem inside, when it could be seen without assembling. */
+  readonly filesystemUuid?: string;
+  readonly label?: string;
 }
 
 export function sameDisk(a: DiskIdentity, b: DiskIdentity): boolean {

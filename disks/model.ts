@@ -1,0 +1,77 @@
+import type { DiskIdentity } from "../kit/disk.ts";
+import type { RenderedFile } from "../kit/rendered.ts";
+import type { StepBase } from "../kit/step.ts";
+
+/** One node of `lsblk --json -b -O`, a device that may stand below several parents. */
+export interface BlockNode {
+  readonly path: string;
+  /** Kernel name: `sda`, `md127`, `dm-0`. */
+  readonly kernelName: string;
+  /** `disk`, `part`, `loop`, `rom`, `mpath`, `raid1`, `lvm`, `crypt`, … */
+  readonly type: string;
+  readonly sizeBytes: number;
+  readonly logicalSectorBytes: number;
+  readonly physicalSectorBytes: number;
+  readonly transport?: string;
+  readonly subsystems: readonly string[];
+  readonly serial?: string;
+  readonly wwn?: string;
+  readonly model?: string;
+  readonly isRemovable: boolean;
+  readonly isHotplug: boolean;
+  readonly isReadOnly: boolean;
+  readonly isRotational: boolean;
+  readonly mountPoints: readonly string[];
+  readonly partitionNumber?: number;
+  readonly partUuid?: string;
+  readonly partLabel?: string;
+  readonly children: readonly BlockNode[];
+}
+
+/** What a signature scan of one device node gave. */
+export interface ProbedSignature {
+  readonly type: string;
+  readonly offsetBytes?: number;
+  readonly uuid?: string;
+  readonly label?: string;
+}
+
+/** A device as a step names it: the path of this boot, and who must be found behind it before anything is lost. */
+export interface StepDevice {
+  readonly path: string;
+  /** Absent for an array, which its UUID in the path names. */
+  readonly identity?: DiskIdentity;
+}
+
+export interface DiskWipeStep extends StepBase {
+  readonly kind: "disk:wipe";
+  readonly device: StepDevice;
+  readonly destroys: readonly DiskIdentity[];
+}
+
+export interface DiskFilesystemStep extends StepBase {
+  readonly kind: "disk:filesystem";
+  readonly device: StepDevice;
+  readonly filesystem: "ext4" | "xfs";
+  /** Chosen beforehand. */
+  readonly uuid: string;
+  /** Set as the very last act: a filesystem that has it was made completely. */
+  readonly label: string;
+  readonly destroys: readonly DiskIdentity[];
+}
+
+export interface DiskMountStep extends StepBase {
+  readonly kind: "disk:mount";
+  readonly point: string;
+  readonly uuid: string;
+  readonly filesystem: "ext4" | "xfs";
+  readonly unit: string;
+  /** The unit itself and the drop-ins of units that need it. */
+  readonly files: readonly RenderedFile[];
+  /** What enabling the unit links, to be kept. */
+  readonly wantsLink: string;
+  /** The folder below the mount refuses writes while nothing is mounted. */
+  readonly isPointImmutable: boolean;
+}
+
+export type DiskStep = DiskWipeStep | DiskFilesystemStep | DiskMountStep;

@@ -1,0 +1,218 @@
+/** Whose is what is on the disks of one entry: blank or foreign, begun by us, or ours. */
+import type { DiskSpec, RaidSpec } from "../config/document.ts";
+import { describeContent, describeDisk } from "../disks/describe.ts";
+import { filesystemLabel } from "../disks/label.ts";
+import type { Disk, DiskIdentity, Inventory, MdArray, OwnedStorage, Signature } from "../kit/disk.ts";
+import { sameDisk } from "../kit/disk.ts";
+import type { Finding } from "../kit/finding.ts";
+import { mdUuid } from "../raid/argv.ts";
+import { disksWithout, findArray, findOurArray } from "../raid/plan.ts";
+import type { Intent } from "../state/model.ts";
+import { describeIdentity, sameDisks } from "./identity.ts";
+
+export interface Standing {
+  /** Neither consent nor a wipe is needed. */
+  readonly isOurs: boolean;
+  /** The array exists as a whole: it is started, not created. */
+  readonly isThere: boolean;
+  readonly hasFilesystem: boolean;
+  readonly uuid?: string;
+  readonly filesystemUuid?: string;
+  readonly findings: readonly Finding[];
+}
+
+export interface Records {
+  readonly inventory: Inventory;
+  readonly owned: readonly OwnedStorage[];
+  readonly intents: readonly Intent[];
+  readonly isOwnWipeAllowed?: boolean;
+}
+
+/** An intent for this step on these very disks, and the UUID that was chosen for it. */
+interface Begun {
+  readonly uuid: string;
+  readonly isOpen: boolean;
+}
+
+function begun(stepId: string, disks: readonly DiskIdentity[], intents: readonly Intent[]): Begun | undefined {
+  const intent = intents.find((each) => each.stepId === stepId && sameDisks(each.disks, disks));
+  const uuid = intent === undefined ? undefined : chosenUuid(intent);
+  if (intent === undefined || uuid === undefined) return undefined;
+  return { uuid, isOpen: intent.closedAtMs === undefined };
+}
+
+function chosenUuid(intent: Intent): string | undefined {
+  const { uuid } = intent.step as { readonly uuid?: unknown };
+  return typeof uuid === "string" ? uuid : undefined;
+}
+
+const foreign = (findings: readonly Finding[], uuids: Partial<Standing> = {}): Standing => ({
+  isOurs: false,
+  isThere: false,
+  hasFilesystem: false,
+  ...uuids,
+  findings,
+});
+
+export function diskStanding(spec: DiskSpec, path: string, disk: Disk, records: Records): Standing {
+  const { owned, intents } = records;
+  const isOwnLost = spec.wipe && records.isOwnWipeAllowed === true;
+  if (spec.filesystem === "none") {
+    // Nothing of ours is on such a disk to tell it by: once blanked by us, it is left alone.
+    const wiped = intents.some(
+      (each) =>
+        each.stepId === `disk:${spec.name}:wipe` &&
+        each.closedAtMs !== undefined &&
+        sameDisks(each.disks, [disk.identity]),
+    );
+    if (wiped) return { isOurs: true, isThere: true, hasFilesystem: true, findings: [] };
+    return foreign(isOwnLost ? [] : guardOwn([disk], records, path));
+  }
+  const intent = begun(`disk:${spec.name}:filesystem`, [disk.identity], intents);
+  if (intent?.isOpen === true && disk.signatures.every((each) => isHalfMade(each, spec.filesystem, intent.uuid))) {
+    return resumed({ filesystemUuid: intent.uuid });
+  }
+  const record = owned.find(
+    (each) => each.kind === "disk" && each.name === spec.name && each.disks.some((one) => sameDisk(one, disk.identity)),
+  );
+  const recorded = intent?.isOpen === false ? intent.uuid : record?.uuid;
+  const found = wholeFilesystem(disk);
+  if (recorded !== undefined && !isOwnLost) {
+    if (found?.uuid === recorded) return adopted({ filesystemUuid: recorded }, []);
+    const message = `filesystem ${recorded} that this node made for disk ${spec.name} is not on ${describeDisk(disk)}`;
+    return foreign([incomplete(path, message)]);
+  }
+  if (recorded === undefined && found?.type === spec.filesystem && !isOwnLost) {
+    if (found.uuid !== undefined && found.label === filesystemLabel(spec.name, spec.filesystem)) {
+      return adopted({ filesystemUuid: found.uuid }, [
+        adoption(path, `${describeDisk(disk)}, ${describeContent(disk)}`),
+      ]);
+    }
+  }
+  const kept = intent?.isOpen === true ? { filesystemUuid: intent.uuid } : {};
+  return foreign(isOwnLost ? [] : guardOwn([disk], records, path), kept);
+}
+
+export function arrayStanding(spec: RaidSpec, field: string, disks: readonly Disk[], records: Records): Standing {
+  const { inventory, owned, intents } = records;
+  const isOwnLost = spec.wipe && records.isOwnWipeAllowed === true;
+  const identities = disks.map((disk) => disk.identity);
+  const create = begun(`raid:${spec.name}:create`, identities, intents);
+  const made = begun(`raid:${spec.name}:filesystem`, identities, intents);
+  const filesystem = made === undefined ? {} : { filesystemUuid: made.uuid };
+  if (create?.isOpen === true && disks.every((disk) => isHalfMember(disk, create.uuid))) {
+    return resumed({ uuid: create.uuid, ...filesystem });
+  }
+  const record = owned.find(
+    (each) => each.kind === "raid" && each.name === spec.name && sameDisks(each.disks, identities),
+  );
+  const recorded = create?.isOpen === false ? create.uuid : record?.uuid;
+  if (recorded !== undefined && !isOwnLost) {
+    const array = findArray(inventory, recorded);
+    const lacking = array === undefined ? disks : disksWithout(array, disks);
+    if (array === undefined || lacking.length > 0) {
+      const message = `array ${spec.name} (${recorded}) is this node's, but is not on ${lacking.map(describeDisk).join(", ")}`;
+      return foreign([incomplete(`${field}.devices`, message)]);
+    }
+    return ownArray(spec, field, array, made ?? fromRecord(record));
+  }
+  const stranger = owned.find((each) => each.kind === "raid" && each.name === spec.name);
+  const partial = stranger === undefined ? undefined : findArray(inventory, stranger.uuid);
+  if (stranger !== undefined && partial !== undefined && !isOwnLost) {
+    const gone = stranger.disks.filter((one) => !identities.some((each) => sameDisk(each, one)));
+    const message = `array ${spec.name} (${stranger.uuid}) is this node's, and its member ${gone.map(describeIdentity).join(", ")} is missing`;
+    return foreign([incomplete(`${field}.devices`, message)]);
+  }
+  if (spec.filesystem !== "none" && !isOwnLost) {
+    const array = findOurArray(spec, filesystemLabel(spec.name, spec.filesystem), disks, inventory);
+    if (array?.filesystemUuid !== undefined) {
+      const note = adoption(field, `array ${spec.name} (${array.uuid}) on ${disks.map(describeDisk).join(", ")}`);
+      return adopted({ uuid: mdUuid(array.uuid), filesystemUuid: array.filesystemUuid }, [note]);
+    }
+  }
+  const kept = create?.isOpen === true ? { uuid: create.uuid, ...filesystem } : {};
+  return foreign(isOwnLost ? [] : guardOwn(disks, records, field), kept);
+}
+
+const fromRecord = (record: OwnedStorage | undefined): Begun | undefined =>
+  record?.filesystemUuid === undefined ? undefined : { uuid: record.filesystemUuid, isOpen: false };
+
+/** Our array; its filesystem may still have to be made, or to be made again. */
+function ownArray(spec: RaidSpec, field: string, array: MdArray, made: Begun | undefined): Standing {
+  const there = { isOurs: true, isThere: true, uuid: array.uuid };
+  const found = array.filesystemUuid;
+  if (made === undefined && found === undefined) return { ...there, hasFilesystem: false, findings: [] };
+  if (made?.isOpen === true) return { ...there, hasFilesystem: false, filesystemUuid: made.uuid, findings: [] };
+  if (made !== undefined && (found === undefined || found === made.uuid))
+    return { ...there, hasFilesystem: true, filesystemUuid: made.uuid, findings: [] };
+  const message = `array ${spec.name} (${array.uuid}) is this node's, but filesystem ${found ?? "unknown"} on it is not`;
+  return foreign([incomplete(field, message)]);
+}
+
+const resumed = (uuids: Partial<Standing>): Standing => ({
+  isOurs: true,
+  isThere: false,
+  hasFilesystem: false,
+  ...uuids,
+  findings: [],
+});
+
+const adopted = (uuids: Partial<Standing>, findings: readonly Finding[]): Standing => ({
+  isOurs: true,
+  isThere: true,
+  hasFilesystem: true,
+  ...uuids,
+  findings,
+});
+
+/** What an interrupted mkfs of ours leaves: nothing yet, or the filesystem under the UUID that was chosen. */
+const isHalfMade = (signature: Signature, filesystem: string, uuid: string): boolean =>
+  signature.type === filesystem && (signature.uuid === undefined || signature.uuid === uuid);
+
+/** What an interrupted `mdadm --create` of ours leaves on a member: nothing yet, or a superblock of that array. */
+const isHalfMember = (disk: Disk, uuid: string): boolean =>
+  disk.partitions.length === 0 &&
+  disk.signatures.every(
+    (each) => each.type === "linux_raid_member" && each.uuid !== undefined && mdUuid(each.uuid) === uuid,
+  );
+
+function wholeFilesystem(disk: Disk): Signature | undefined {
+  const [first, ...more] = disk.signatures;
+  return disk.partitions.length === 0 && more.length === 0 && first?.device === disk.path ? first : undefined;
+}
+
+/** What this node made under another name, or for other disks, is not destroyed by `wipe: true` alone. */
+function guardOwn(disks: readonly Disk[], records: Records, path: string): Finding[] {
+  const made = [
+    ...records.owned.flatMap((each) => [each.uuid, each.filesystemUuid ?? each.uuid]),
+    ...records.intents.filter((each) => each.closedAtMs !== undefined).flatMap((each) => chosenUuid(each) ?? []),
+  ].map(mdUuid);
+  return disks.flatMap((disk) => {
+    const own = disk.signatures.filter((each) => each.uuid !== undefined && made.includes(mdUuid(each.uuid)));
+    if (own.length === 0) return [];
+    return [
+      {
+        severity: "error" as const,
+        code: "own-data",
+        path,
+        message: `disk ${describeDisk(disk)} holds what this node made: ${describeContent(disk)}`,
+        hint: "wipe: true is not enough for that: use --wipe-own",
+      },
+    ];
+  });
+}
+
+const incomplete = (path: string, message: string): Finding => ({
+  severity: "error",
+  code: "own-incomplete",
+  path,
+  message,
+  hint: "connect the missing disk; or give up what was on it with --wipe-own",
+});
+
+const adoption = (path: string, what: string): Finding => ({
+  severity: "warning",
+  code: "adopted",
+  path,
+  message: `${what} was made by an earlier installation for this very purpose and is taken over as it is`,
+});
