@@ -1,0 +1,150 @@
+/**
+ * k0s as a running service: is it up, does it answer, and if not, why.
+ *
+ * It is driven through systemd only: `k0s start` and `k0s stop` refuse a failed unit and wait for nothing (facts:
+ * section 2.2). `k0s status` may hang for minutes, so it always runs under a timeout.
+ */
+import { type AppError, appError, fail } from "../../kit/app-error.ts";
+import type { ExecResult, Host, UnitStatus } from "../../kit/ports.ts";
+import { err, ok, type Result } from "../../kit/result.ts";
+import type { StepContext } from "../../kit/step.ts";
+import type { K0sStatus } from "../model.ts";
+import { parseStatus, parseVersion } from "../parse.ts";
+import { K0S_BINARY, type K0sUnit } from "../paths.ts";
+
+const PROBE_TIMEOUT_MS = 10_000;
+const POLL_MS = 2_000;
+/** Images are pulled and etcd may have to be joined before k0s answers. */
+const READY_TIMEOUT_MS = 15 * 60_000;
+const JOURNAL_LINES = 20;
+
+/** What an effect may use that only waits and reports. */
+export type Waiting = Pick<StepContext, "host" | "report">;
+
+export const service = (unit: K0sUnit): string => `${unit}.service`;
+
+export const isUp = (status: UnitStatus): boolean =>
+  status.activeState === "active" || status.activeState === "activating";
+
+export const failureOf = (result: ExecResult): string => {
+  if (result.failure !== undefined) return `${result.argv[0]} could not be run (${result.failure})`;
+  if (result.timedOut) return `it gave no answer within ${Math.round(result.durationMs / 1000)} s`;
+  return (
+    result.stderr
+      .trim()
+      .split("\n")[0]
+      ?.replace(/^Error: /, "") || `it exited with ${result.exitCode}`
+  );
+};
+
+/** A failure of the unit, with what its journal says last. */
+export async function looped(host: Host, unit: K0sUnit, status: UnitStatus): Promise<Result<never, AppError>> {
+  const tail = await host.systemd.journalTail(service(unit), JOURNAL_LINES);
+  const how = status.activeState === "failed" ? `failed (${status.result})` : "stops and is restarted again and again";
+  return err(
+    appError("k0s-fails", `${unit} ${how}`, {
+      details: tail.ok ? tail.value : [],
+      hint: `the last lines of its journal are above; 'cctl logs ${unit}' has the rest`,
+    }),
+  );
+}
+
+export interface Wait {
+  /** Completes "waiting for …". */
+  readonly what: string;
+  readonly timeoutMs: number;
+  /** Its journal's tail is told when the time is over. */
+  readonly unit?: K0sUnit;
+  /** `undefined` when it is there, else why not yet, in words; an error ends the wait. */
+  readonly probe: () => Promise<Result<string | undefined, AppError>>;
+}
+
+export async function waitFor(context: Waiting, wait: Wait): Promise<Result<void, AppError>> {
+  const { clock } = context.host;
+  const until = clock.monotonicMs() + wait.timeoutMs;
+  for (;;) {
+    const state = await wait.probe();
+    if (!state.ok) return state;
+    if (state.value === undefined) return ok(undefined);
+    context.report(`waiting for ${wait.what}: ${state.value}`);
+    if (clock.monotonicMs() >= until) {
+      const minutes = Math.max(1, Math.round(wait.timeoutMs / 60_000));
+      const tail =
+        wait.unit === undefined ? ok([]) : await context.host.systemd.journalTail(service(wait.unit), JOURNAL_LINES);
+      return fail("timeout", `waited ${minutes} min for ${wait.what}: ${state.value}`, {
+        details: tail.ok ? tail.value : [],
+      });
+    }
+    await clock.sleep(POLL_MS);
+  }
+}
+
+/** `k0s status` under a timeout. An error says why there is none, which may only mean "not yet". */
+export async function readStatus(host: Host): Promise<Result<K0sStatus, AppError>> {
+  const result = await host.exec({ argv: [K0S_BINARY, "status", "-o", "json"], timeoutMs: PROBE_TIMEOUT_MS });
+  if (result.exitCode !== 0) return fail("k0s-silent", `k0s status: ${failureOf(result)}`);
+  return parseStatus(result.stdout);
+}
+
+export async function readVersion(host: Host): Promise<Result<string, AppError>> {
+  const result = await host.exec({ argv: [K0S_BINARY, "version"], timeoutMs: PROBE_TIMEOUT_MS });
+  if (result.exitCode !== 0) return fail("k0s-version", `k0s version: ${failureOf(result)}`);
+  return parseVersion(result.stdout);
+}
+
+/** Why k0s does not answer yet; `undefined` when status and API do. */
+export async function whatIsMissing(host: Host): Promise<string | undefined> {
+  const status = await readStatus(host);
+  if (!status.ok) return status.error.message;
+  if (status.value.role === "worker") {
+    if (status.value.isConnected === true) return undefined;
+    return `the kubelet has not reached an API server (${status.value.connectionMessage ?? "no reason given"})`;
+  }
+  const api = await host.exec({
+    argv: [K0S_BINARY, "kubectl", "get", "--raw", "/readyz"],
+    timeoutMs: PROBE_TIMEOUT_MS,
+  });
+  return api.exitCode === 0 ? undefined : `the API server is not ready: ${failureOf(api)}`;
+}
+
+/** Waits until k0s answers: its unit stays up, then its status, then the API. Says what it waits for. */
+export async function waitUntilReady(
+  context: Waiting,
+  options: { readonly unit: K0sUnit; readonly timeoutMs?: number },
+): Promise<Result<void, AppError>> {
+  const { host } = context;
+  const { unit } = options;
+  const first = await host.systemd.status(service(unit));
+  if (!first.ok) return first;
+  return waitFor(context, {
+    what: "k0s to answer",
+    unit,
+    timeoutMs: options.timeoutMs ?? READY_TIMEOUT_MS,
+    probe: async () => {
+      const now = await host.systemd.status(service(unit));
+      if (!now.ok) return now;
+      const isFailing = now.value.activeState === "failed" || now.value.restarts > first.value.restarts;
+      if (isFailing) return looped(host, unit, now.value);
+      if (!isUp(now.value)) return ok(`${unit} is ${now.value.activeState}`);
+      return ok(await whatIsMissing(host));
+    },
+  });
+}
+
+/** Stops and starts it with the files that are there now, and waits until it answers. */
+export async function restartAndWait(
+  context: Waiting,
+  options: { readonly unit: K0sUnit; readonly timeoutMs?: number },
+): Promise<Result<void, AppError>> {
+  const { systemd } = context.host;
+  const before = await systemd.status(service(options.unit));
+  if (!before.ok) return before;
+  if (before.value.activeState === "failed") {
+    const reset = await systemd.resetFailed(service(options.unit));
+    if (!reset.ok) return reset;
+  }
+  context.report(`restarting ${options.unit}`);
+  const restarted = await systemd.restart(service(options.unit));
+  if (!restarted.ok) return restarted;
+  return waitUntilReady(context, options);
+}
