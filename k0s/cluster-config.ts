@@ -70,7 +70,7 @@ const chart = (addon: Addon): Plain =>
     chartname: addon.chart,
     version: addon.version,
     namespace: addon.namespace,
-    values: addon.values === undefined ? undefined : writeYaml(addon.values),
+    values: Object.keys(addon.values ?? {}).length === 0 ? undefined : writeYaml(addon.values),
   });
 
 function extensionsSection(addons: readonly Addon[]): Plain | undefined {

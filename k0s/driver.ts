@@ -71,9 +71,13 @@ export async function validateConfig(
   if (result.exitCode === 0) return removed;
   if (result.exitCode === null) return fail("k0s-validate", `k0s config validate: ${failureOf(result)}`);
   // The order of the problems is random between runs (facts: section 1.2).
-  const problems = withoutSecrets(result.stderr, secrets).trim().split("\n").toSorted();
+  const problems = withoutSecrets(result.stderr, secrets)
+    .trim()
+    .split("\n")
+    .map((line) => line.replace(/^Error: /, ""))
+    .toSorted();
   return fail("k0s-config", "k0s refuses its configuration", {
-    details: problems.map((line) => line.replace(/^Error: /, "")),
+    details: problems,
     hint: "most often k0s.patch holds a value that k0s does not take",
   });
 }

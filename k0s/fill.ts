@@ -32,12 +32,18 @@ export function fillSecrets(file: RenderedFile, secrets: ReadonlyMap<string, Sec
   return ok({ ...file, content });
 }
 
-/** A tool's own words without any secret that it was given. */
+const escapeRegExp = (text: string): string => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/** A tool's own words without any secret that it was given, plain or as it stood in YAML. */
 export function withoutSecrets(text: string, secrets: ReadonlyMap<string, Secret>): string {
   let masked = text;
   for (const secret of secrets.values()) {
-    const value = secret.reveal();
-    if (value.length >= 4) masked = masked.replaceAll(value, secret.toString());
+    for (const form of new Set([secret.reveal(), quote(secret.reveal()).slice(1, -1)])) {
+      if (form === "") continue;
+      // A short one is masked where it stands alone, else hardly a word would be left.
+      const pattern = form.length < 4 ? `(?<![\\w])${escapeRegExp(form)}(?![\\w])` : escapeRegExp(form);
+      masked = masked.replace(new RegExp(pattern, "g"), () => secret.toString());
+    }
   }
   return masked;
 }

@@ -1,0 +1,149 @@
+import { describe, expect, test } from "bun:test";
+import type { Document } from "../config/document.ts";
+import { Secret } from "../kit/secret.ts";
+import type { StepContext } from "../kit/step.ts";
+import { fakeHost, type FakeHost, MachineDied } from "../test/support/fake-host.ts";
+import { type FakeK0s, fakeK0s } from "../test/support/fake-k0s.ts";
+import { makeDocument } from "../test/support/document-fixture.ts";
+import { k0sExecutors } from "./driver.ts";
+import type { K0sStep } from "./model.ts";
+import { planK0s } from "./plan.ts";
+import { renderK0s } from "./render.ts";
+
+const UNIT = "/etc/systemd/system/k0scontroller.service";
+const KEPT = "/var/lib/corium/etc/systemd/system";
+
+const stack = { name: "site", files: [{ name: "ns.yaml", content: "apiVersion: v1\nkind: Namespace\n" }] };
+const ha = { enabled: true, virtualIP: "192.0.2.9/24", authPass: 'a"b\\c', unicastPeers: [] };
+const controller = makeDocument({ role: "controller+worker", ha, manifests: [stack] });
+const secrets = new Map([["ha.authPass", new Secret("ha.authPass", 'a"b\\c')]]);
+
+const stepsOf = (document: Document): readonly K0sStep[] => planK0s(document, renderK0s({ document, addresses: {} }));
+
+async function run(steps: readonly K0sStep[], context: StepContext): Promise<string | undefined> {
+  for (const step of steps) {
+    const executor = k0sExecutors[step.kind] as (typeof k0sExecutors)["k0s:start"];
+    const before = await executor.check(step as never, context);
+    if (!before.ok) return `${step.id}: ${before.error.message}`;
+    if (before.value === "done") continue;
+    const done = await executor.run(step as never, context);
+    if (!done.ok) return `${step.id}: ${[done.error.message, ...(done.error.details ?? [])].join("; ")}`;
+    const after = await executor.check(step as never, context);
+    if (!after.ok || after.value !== "done") return `${step.id}: not done`;
+  }
+  return undefined;
+}
+
+function machine(k0s: FakeK0s = fakeK0s()): { fake: FakeHost; context: StepContext; messages: string[] } {
+  const fake = fakeHost({ programs: { k0s: k0s.program } });
+  const messages: string[] = [];
+  return { fake, messages, context: { host: fake, secrets, report: (message) => void messages.push(message) } };
+}
+
+test("a controller is installed, kept, started and waited for", async () => {
+  const { fake, context, messages } = machine(fakeK0s({ slowness: 3 }));
+  expect(await run(stepsOf(controller), context)).toBeUndefined();
+  expect(fake.text("/etc/k0s/k0s.yaml")).toContain('authPass: "a\\"b\\\\c"');
+  expect(fake.node("/etc/k0s/k0s.yaml")?.mode).toBe(0o600);
+  expect(fake.text("/var/lib/k0s/manifests/site/ns.yaml")).toBe(stack.files[0]?.content);
+  expect(fake.text(`${KEPT}/k0scontroller.service`)).toBe(fake.text(UNIT));
+  expect(fake.node(`${KEPT}/multi-user.target.wants/k0scontroller.service`)?.kind).toBe("symlink");
+  expect(messages.some((line) => line.startsWith("waiting for k0s to answer: k0s status: "))).toBe(true);
+  expect(fake.calls.some((call) => call.includes("k0s start"))).toBe(false);
+  expect(fake.paths("/run/corium")).toEqual([]);
+});
+
+test("a second run changes nothing", async () => {
+  const { fake, context } = machine();
+  expect(await run(stepsOf(controller), context)).toBeUndefined();
+  const before = fake.calls.length;
+  expect(await run(stepsOf(controller), context)).toBeUndefined();
+  const changing = fake.calls.slice(before).filter((call) => /write|install|keep|start |restart|remove/.test(call));
+  expect(changing).toEqual([]);
+});
+
+describe("an existing unit", () => {
+  test("that does the same is kept: k0s would say 'Init already exists'", async () => {
+    const { fake, context } = machine();
+    await run(stepsOf(controller), context);
+    const installs = (): number => fake.calls.filter((call) => call.includes("k0s install")).length;
+    expect(installs()).toBe(1);
+    const reordered = fake.text(UNIT)?.replace(/(--config=\S+) (.*)$/m, "$2 $1 --data-dir=/var/lib/k0s");
+    fake.put(UNIT, reordered ?? "");
+    expect(await run(stepsOf(controller), context)).toBeUndefined();
+    expect(installs()).toBe(1);
+  });
+
+  test("that differs is replaced with --force", async () => {
+    const { fake, context } = machine();
+    await run(stepsOf(controller), context);
+    const labelled = { ...controller, node: { labels: { pool: "edge" }, taints: [] } };
+    expect(await run(stepsOf(labelled), context)).toBeUndefined();
+    expect(fake.calls.filter((call) => call.includes("--force"))).toHaveLength(1);
+    expect(fake.text(`${KEPT}/k0scontroller.service`)).toContain("--labels=pool=edge");
+  });
+});
+
+test("a config that k0s refuses is never in place, and no secret is in the message", async () => {
+  const { fake, context } = machine(fakeK0s({ invalid: 'a\\"b\\\\c' }));
+  const failure = await run(stepsOf(controller), context);
+  expect(failure).toBe(
+    "k0s:config: k0s refuses its configuration; another problem; spec: <secret:ha.authPass> is not supported",
+  );
+  expect(fake.text("/etc/k0s/k0s.yaml")).toBeUndefined();
+});
+
+test("a unit that loops is a failure with its journal, not an endless wait", async () => {
+  const { context } = machine(fakeK0s({ poison: "192.0.2.9" }));
+  const failure = await run(stepsOf(controller), context);
+  expect(failure).toContain("k0scontroller stops and is restarted again and again");
+  expect(failure).toContain("unknown flag");
+});
+
+test("a status that hangs is waited out under its timeout, and said", async () => {
+  const hanging = fakeK0s();
+  const { fake, context, messages } = machine(hanging);
+  fake.programs.set("k0s", (request, host) =>
+    request.argv[1] === "status"
+      ? { exitCode: null, signal: "SIGTERM", timedOut: true, durationMs: request.timeoutMs ?? 0 }
+      : hanging.program(request, host),
+  );
+  expect(await run(stepsOf(controller), context)).toStartWith("k0s:ready: waited 15 min for k0s to answer");
+  expect(messages.at(-1)).toBe("waiting for k0s to answer: k0s status: it gave no answer within 10 s");
+});
+
+test("a token with a trailing newline, wrapped at 76 columns, is stored as one line", async () => {
+  const worker = makeDocument({ role: "worker", join: { token: "x" } });
+  const { fake, context } = machine();
+  const token = new Map([["join.token", new Secret("join.token", "QUJD\r\nREVG\n")]]);
+  expect(await run(stepsOf(worker), { ...context, secrets: token })).toBeUndefined();
+  expect(fake.text("/etc/k0s/join-token")).toBe("QUJDREVG\n");
+  expect(fake.node("/etc/k0s/join-token")?.mode).toBe(0o600);
+  expect(fake.calls.join("\n")).not.toContain("QUJD");
+  // A later run does without the source.
+  expect(await run(stepsOf(worker), { ...context, secrets: new Map() })).toBeUndefined();
+});
+
+test("power lost at any call: after the next boot the node is as without it", async () => {
+  for (const when of ["before", "after"] as const) {
+    for (let at = 1; ; at += 1) {
+      const { fake, context } = machine();
+      fake.dieAt(at, when);
+      let isThrough = false;
+      try {
+        expect(await run(stepsOf(controller), context)).toBeUndefined();
+        isThrough = true;
+      } catch (error) {
+        if (!(error instanceof MachineDied)) throw error;
+        fake.boot();
+        expect(await run(stepsOf(controller), context)).toBeUndefined();
+      }
+      expect(fake.text(`${KEPT}/k0scontroller.service`)).toContain("--no-taints=true");
+      fake.boot();
+      expect(fake.text(UNIT)).toContain("--no-taints=true");
+      expect(fake.text("/etc/k0s/k0s.yaml")).toContain("vrrpInstances");
+      if (isThrough) break;
+      expect(at).toBeLessThan(200);
+    }
+  }
+});
