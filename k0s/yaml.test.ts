@@ -64,12 +64,16 @@ test("what is written reads the same in YAML 1.1 and 1.2", () => {
       expect(sane(parse(text, { version: "1.1" }))).toEqual(expected);
       expect(sane(parse(text, { version: "1.2" }))).toEqual(expected);
     }),
-    { numRuns: 2000 },
+    { numRuns: 2_000 },
   );
 });
 
 const sane = (value: unknown): unknown =>
   JSON.parse(JSON.stringify(value, (_, item: unknown) => (Object.is(item, -0) ? 0 : item)));
+
+test("a key e0 is a key, not the number NaN", () => {
+  expect(parse(writeYaml({ e0: null }), { version: "1.1" })).toEqual({ e0: null });
+});
 
 test("the order of keys does not matter, the order of lists does", () => {
   expect(writeYaml({ b: 1, a: [2, 1] })).toBe(writeYaml({ a: [2, 1], b: 1 }));

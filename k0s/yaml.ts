@@ -9,7 +9,8 @@
 const ESCAPED =
   /[\u007f-\u009f\u2028\u2029\ufeff\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
 
-const PLAIN_KEY = /^[A-Za-z_][A-Za-z0-9_./-]*$/;
+/** With a letter other than e: some readers of 1.1 take `e0` for a number. */
+const PLAIN_KEY = /^(?=.*[A-DF-Za-df-z])[A-Za-z_][A-Za-z0-9_./-]*$/;
 const NOT_PLAIN = /^(?:y|n|yes|no|on|off|true|false|null)$/i;
 
 export function quote(text: string): string {
