@@ -1,0 +1,40 @@
+import type { Database } from "./sqlite.ts";
+
+export type MetaKey =
+  /** Of the disk that the system was installed on. */
+  | "installation"
+  /** When the marker was seen together with its baseline. From then on its absence means damage. */
+  | "in-service-at-ms"
+  /** No clock reading below this is believed. */
+  | "time-floor-ms"
+  /** A reset was done: only a claim together with a document goes on. */
+  | "held";
+
+export interface Meta {
+  get(key: MetaKey): string | undefined;
+  set(key: MetaKey, value: string): void;
+  remove(key: MetaKey): void;
+  /** 0 when none is recorded. */
+  timeFloorMs(): number;
+  /** Never lowers it. */
+  raiseTimeFloor(toMs: number): void;
+}
+
+export function metaIn(database: Database): Meta {
+  const select = database.prepare<[string], { value: string }>("SELECT value FROM meta WHERE key = ?");
+  const upsert = database.prepare(
+    "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+  );
+  const raise = database.prepare(
+    `INSERT INTO meta (key, value) VALUES ('time-floor-ms', ?) ON CONFLICT (key) DO UPDATE
+     SET value = excluded.value WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)`,
+  );
+  const remove = database.prepare("DELETE FROM meta WHERE key = ?");
+  return {
+    get: (key) => select.get(key)?.value,
+    set: (key, value) => void upsert.run(key, value),
+    remove: (key) => void remove.run(key),
+    timeFloorMs: () => Number(select.get("time-floor-ms")?.value ?? 0),
+    raiseTimeFloor: (toMs) => void raise.run(String(Math.floor(toMs))),
+  };
+}

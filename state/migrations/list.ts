@@ -1,0 +1,13 @@
+import { first } from "./0001-first.ts";
+
+export interface Migration {
+  /** Counts up by one. */
+  readonly number: number;
+  readonly sql: string;
+}
+
+/**
+ * Only ever added to. A migration adds tables, columns with a default, indexes and views; it never drops, renames or
+ * retypes, so that after a rollback the older program still reads what the newer one wrote.
+ */
+export const MIGRATIONS: readonly Migration[] = [first];
