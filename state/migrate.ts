@@ -1,5 +1,5 @@
 import { MIGRATIONS } from "./migrations/list.ts";
-import type { Migration } from "./migrations/list.ts";
+import type { Migration } from "./migrations/model.ts";
 import type { Database } from "./sqlite.ts";
 
 /**

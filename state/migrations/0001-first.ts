@@ -1,4 +1,4 @@
-import type { Migration } from "./list.ts";
+import type { Migration } from "./model.ts";
 
 export const first: Migration = {
   number: 1,

@@ -1,10 +1,5 @@
 import { first } from "./0001-first.ts";
-
-export interface Migration {
-  /** Counts up by one. */
-  readonly number: number;
-  readonly sql: string;
-}
+import type { Migration } from "./model.ts";
 
 /**
  * Only ever added to. A migration adds tables, columns with a default, indexes and views; it never drops, renames or

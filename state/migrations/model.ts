@@ -1,0 +1,5 @@
+export interface Migration {
+  /** Counts up by one. */
+  readonly number: number;
+  readonly sql: string;
+}
