@@ -1,0 +1,168 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { NodeAnswer } from "../api/contract.ts";
+import type { ConsoleView } from "./model.ts";
+import { COLUMNS, renderLines, renderScreen, ROWS, wrap } from "./frame.ts";
+import { appendChanges, paintAll, paintChanges } from "./writer.ts";
+
+const fingerprint = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU";
+const view = (changes: Partial<ConsoleView> = {}): ConsoleView => ({
+  version: "0.1.0",
+  hostname: "corium-01234567",
+  addresses: [{ link: "eth0", address: "192.168.1.10/24" }],
+  events: [],
+  ...changes,
+});
+const node = (changes: Partial<NodeAnswer> = {}): NodeAnswer => ({
+  hostname: "n1",
+  machineID: "0",
+  bootstrapped: true,
+  phase: "in-service",
+  role: "single",
+  cluster: "shop",
+  os: { name: "Corium", kernel: "6.12", booted: { version: "0.1.0" } },
+  health: { verdict: "healthy", uptimeSeconds: 1, checks: [] },
+  management: { claimedBy: "SHA256:x" },
+  storage: { arrays: [], mounts: [] },
+  overlay: [],
+  config: { state: "in-sync", reasons: [] },
+  ...changes,
+});
+
+describe("frame", () => {
+  test("an unclaimed node shows code, fingerprint and the line to type, for whoever reads any console", () => {
+    const lines = renderLines(view({ enrolment: { code: "ABCD-1234", fingerprint } }));
+    expect(lines).toContain("claim code: ABCD-1234");
+    expect(lines).toContain(`fingerprint: ${fingerprint}`);
+    expect(lines).toContain(`claim with: cctl enroll 192.168.1.10 --code ABCD-1234 --fingerprint ${fingerprint}`);
+  });
+
+  test("a claimed node shows no code even while the file is still there", () => {
+    const text = renderLines(view({ enrolment: { code: "ABCD-1234", fingerprint }, node: node() })).join("\n");
+    expect(text).not.toContain("ABCD-1234");
+  });
+
+  test("a node that anyone may claim, or somebody claimed without a code, says so loudly", () => {
+    expect(renderLines(view({ enrolment: { fingerprint } })).join("\n")).toContain("claim code: NONE IS ASKED FOR");
+    const taken = renderLines(view({ node: node({ management: { claimedBy: "x", unauthenticated: true } }) }));
+    expect(taken.join("\n")).toContain("claimed by: somebody who showed no code");
+  });
+
+  test("the running step, what it waits for, and a failure with its cause and cure", () => {
+    const lines = renderLines(
+      view({
+        bootstrap: {
+          state: "failed",
+          kind: "bootstrap",
+          step: { id: "raid:data:create", title: "create RAID 1 array data" },
+          message: "waiting for /dev/md/data to appear",
+          error: ["could not create: disk is gone", "  hint: put it back"],
+        },
+      }),
+    );
+    expect(lines).toContain("step: create RAID 1 array data");
+    expect(lines).toContain("waiting: /dev/md/data to appear");
+    expect(lines).toContain("error: could not create: disk is gone");
+    expect(lines).toContain("  hint: put it back");
+    expect(lines).toContain("phase: provisioning");
+  });
+
+  test("the stand-in is named as what it is", () => {
+    const lines = renderLines(
+      view({ node: node({ kubernetes: { version: "v1-sim", service: "k0s", active: true, standIn: true } }) }),
+    );
+    expect(lines.join("\n")).toContain("NOT KUBERNETES");
+  });
+
+  test("arrays, overlay, virtual address and mounts that are missing", () => {
+    const lines = renderLines(
+      view({
+        node: node({
+          storage: {
+            arrays: [
+              { name: "data", level: "raid1", state: "degraded", active: 1, expected: 2, progressPercent: 12.7 },
+            ],
+            mounts: [{ path: "/var/lib/k0s", source: "UUID=x", filesystem: "ext4", mounted: false }],
+          },
+          overlay: [{ name: "wg0", up: true, addresses: ["10.10.0.2/24"], peers: [{ publicKey: "k" }] }],
+          ha: { vip: "192.168.1.50", holder: true },
+        }),
+      }),
+    );
+    expect(lines).toContain("array: data raid1 degraded 1/2, rebuilding 12 %");
+    expect(lines).toContain("mount: /var/lib/k0s is not mounted (UUID=x)");
+    expect(lines).toContain("overlay: wg0 up 10.10.0.2/24, heard 0 of 1 peers");
+    expect(lines).toContain("vip: 192.168.1.50, held here");
+  });
+
+  test("whatever a disk or a document calls itself, a screen is 24 lines of at most 80 plain characters", () => {
+    fc.assert(
+      fc.property(
+        fc.string({ unit: "binary" }),
+        fc.array(fc.string({ unit: "binary", maxLength: 300 })),
+        (hostname, error) => {
+          const lines = renderScreen(view({ hostname, bootstrap: { state: "failed", kind: "install", error } }));
+          expect(lines).toHaveLength(ROWS);
+          for (const line of lines) expect(line).toMatch(/^[ -~]{0,80}$/);
+        },
+      ),
+    );
+  });
+
+  test("wrapping loses no word", () => {
+    fc.assert(
+      fc.property(fc.array(fc.stringMatching(/^[a-z]{1,30}$/), { minLength: 1, maxLength: 40 }), (words) => {
+        const lines = wrap(words.join(" "), COLUMNS);
+        expect(lines.map((line) => line.trim()).join(" ")).toBe(words.join(" "));
+        expect(lines.every((line) => line.length <= COLUMNS)).toBe(true);
+      }),
+    );
+  });
+});
+
+/** A terminal of a few lines of code: CUP, EL, clear, CR LF. */
+function terminal(): { feed(text: string): void; rows(): string[] } {
+  const cells = new Map<number, string>();
+  let [row, column] = [0, 0];
+  return {
+    feed: (text) => {
+      // Escapes are made visible first, so that the pattern needs no control characters.
+      const visible = text.replaceAll("\x1b[", "\u241b").replaceAll("\r\n", "\u240d");
+      for (const [token, place, erase] of visible.matchAll(/\u241b(\d+;1H|H)|\u241b(2J|K)|\u240d|[^\u241b\u240d]+/g)) {
+        if (place !== undefined) [row, column] = [place === "H" ? 0 : Number.parseInt(place, 10) - 1, 0];
+        else if (erase === "2J") cells.clear();
+        else if (erase === "K") cells.set(row, (cells.get(row) ?? "").slice(0, column));
+        else if (token === "\u240d") [row, column] = [row + 1, 0];
+        else {
+          const old = cells.get(row) ?? "";
+          cells.set(row, old.slice(0, column).padEnd(column) + token + old.slice(column + token.length));
+          column += token.length;
+        }
+      }
+    },
+    rows: () => Array.from({ length: ROWS }, (_, at) => (cells.get(at) ?? "").trimEnd()),
+  };
+}
+
+describe("writer", () => {
+  const line = fc.stringMatching(/^[ -~]{0,80}$/);
+  const screen = fc.array(line, { minLength: ROWS, maxLength: ROWS });
+
+  test("after any two paints a terminal shows the second, and nothing is sent when nothing changed", () => {
+    fc.assert(
+      fc.property(screen, screen, (before, after) => {
+        const seen = terminal();
+        seen.feed(paintAll(before));
+        seen.feed(paintChanges(before, after));
+        expect(seen.rows()).toEqual(after.map((row) => row.trimEnd()));
+        expect(paintChanges(after, after)).toBe("");
+      }),
+    );
+  });
+
+  test("a serial line gets only what is new, without cursor control", () => {
+    const text = appendChanges(["phase: starting", "step: a"], ["phase: starting", "step: b", "waiting: c"]);
+    expect(text).toBe("step: b\r\nwaiting: c\r\n");
+    expect(appendChanges(["a", "b"], ["a"])).toBe("");
+  });
+});

@@ -1,0 +1,144 @@
+/**
+ * Status → lines of text. Pure, plain ASCII, no cursor control: what a serial log, a screen reader and a test see.
+ * The prefixes up to the colon are stable; tests and people search for them.
+ */
+import type { NodeAnswer } from "../api/contract.ts";
+import type { ConsoleView } from "./model.ts";
+
+/** Width and height that every terminal has. */
+export const COLUMNS = 80;
+export const ROWS = 24;
+
+/** What a person can type, each followed by Enter. */
+export const KEYS = "keys: l log, d disks, n network, c configuration, Enter shows all again";
+
+/** Most important first; on a screen the tail is cut. */
+export function renderLines(view: ConsoleView): readonly string[] {
+  return [
+    ...renderIdentity(view),
+    ...renderWork(view),
+    ...renderClaim(view),
+    ...renderKubernetes(view.node),
+    ...renderStorage(view.node),
+    ...renderNetwork(view.node),
+    ...(view.boot?.problems ?? []).map((problem) => `problem: ${problem}`),
+    ...view.events.slice(-4).map((event) => `event: ${timeOf(event.atMs)} ${event.message}`),
+  ].map(printable);
+}
+
+/** The same on a screen of fixed size: wrapped, cut, keys on the last line. */
+export function renderScreen(view: ConsoleView, columns = COLUMNS, rows = ROWS): readonly string[] {
+  const wrapped = renderLines(view).flatMap((line) => wrap(line, columns));
+  const body = wrapped.slice(0, rows - 1);
+  while (body.length < rows - 1) body.push("");
+  return [...body, KEYS.slice(0, columns)];
+}
+
+export function phaseOf(view: ConsoleView): string {
+  if (view.node !== undefined) return view.node.phase;
+  if (view.boot?.mode === "live") return "live";
+  const state = view.bootstrap?.state;
+  if (state === undefined) return "starting";
+  if (state === "done") return "in-service";
+  return state === "running" || state === "failed" ? "provisioning" : "maintenance";
+}
+
+function renderIdentity(view: ConsoleView): string[] {
+  const { node } = view;
+  const role =
+    node?.role === undefined
+      ? []
+      : [`role: ${node.role}${node.cluster === undefined ? "" : ` of cluster ${node.cluster}`}`];
+  const shown = view.addresses.map(({ link, address }) => `${link} ${address}`).join(", ");
+  return [
+    `Corium ${node?.os.booted.version ?? view.version}`,
+    `name: ${node?.hostname ?? view.hostname}`,
+    `address: ${shown === "" ? "none yet" : shown}`,
+    `phase: ${phaseOf(view)}${view.boot?.slot === undefined ? "" : ` (slot ${view.boot.slot})`}`,
+    ...role,
+    ...(view.apiProblem === undefined ? [] : [`api: ${view.apiProblem}`]),
+  ];
+}
+
+/** The running step and what it waits for; the operation when there is no word from bootstrap itself. */
+function renderWork({ bootstrap, node }: ConsoleView): string[] {
+  const isOver = bootstrap === undefined || bootstrap.state === "done";
+  const step = isOver ? node?.operation?.step : bootstrap.step?.title;
+  const message = isOver ? node?.operation?.message : bootstrap.message;
+  return [
+    ...(step === undefined ? [] : [`step: ${step}`]),
+    ...(message === undefined || message === step ? [] : [`waiting: ${message.replace(/^waiting (for )?/, "")}`]),
+    ...(bootstrap?.error ?? []).map((line, at) => (at === 0 ? `error: ${line}` : `  ${line.trim()}`)),
+    ...(bootstrap?.warnings ?? []).map((line) => `warning: ${line}`),
+  ];
+}
+
+function renderClaim({ enrolment, node, addresses }: ConsoleView): string[] {
+  if (node?.management.unauthenticated === true) {
+    return ["claimed by: somebody who showed no code (api.insecure); whoever reached it first owns it"];
+  }
+  if (node?.management.claimedBy !== undefined || enrolment === undefined) return [];
+  const { code, fingerprint } = enrolment;
+  const address = addresses[0]?.address.split("/")[0];
+  const shown = address?.includes(":") === true ? `[${address}]` : address;
+  return [
+    ...(code === undefined
+      ? ["claim code: NONE IS ASKED FOR (api.insecure): anyone on this network can claim this node"]
+      : [`claim code: ${code}`]),
+    ...(fingerprint === undefined ? [] : [`fingerprint: ${fingerprint}`]),
+    ...(shown === undefined || fingerprint === undefined
+      ? []
+      : [
+          `claim with: cctl enroll ${shown}${code === undefined ? "" : ` --code ${code}`} --fingerprint ${fingerprint}`,
+        ]),
+  ];
+}
+
+function renderKubernetes(node: NodeAnswer | undefined): string[] {
+  const kubernetes = node?.kubernetes;
+  if (kubernetes === undefined) return [];
+  const ready = kubernetes.nodeReady === undefined ? "" : kubernetes.nodeReady ? ", node ready" : ", node not ready";
+  return [
+    `k0s: ${kubernetes.version} ${kubernetes.active ? "active" : "not active"}${ready}`,
+    ...(kubernetes.standIn === true ? ["k0s: THIS IS THE STAND-IN FOR TESTS, NOT KUBERNETES"] : []),
+  ];
+}
+
+function renderStorage(node: NodeAnswer | undefined): string[] {
+  const arrays = (node?.storage.arrays ?? []).map((array) => {
+    const progress = array.progressPercent === undefined ? "" : `, rebuilding ${Math.floor(array.progressPercent)} %`;
+    return `array: ${array.name} ${array.level} ${array.state} ${array.active}/${array.expected}${progress}`;
+  });
+  const missing = (node?.storage.mounts ?? [])
+    .filter((mount) => !mount.mounted)
+    .map((mount) => `mount: ${mount.path} is not mounted (${mount.source})`);
+  return [...arrays, ...missing];
+}
+
+function renderNetwork(node: NodeAnswer | undefined): string[] {
+  const overlay = (node?.overlay ?? []).map((link) => {
+    const heard = link.peers.filter((peer) => peer.lastHandshake !== undefined).length;
+    return `overlay: ${link.name} ${link.up ? "up" : "down"} ${link.addresses.join(" ")}, heard ${heard} of ${link.peers.length} peers`;
+  });
+  const holder = node?.ha?.holder === undefined ? "" : node.ha.holder ? ", held here" : ", held elsewhere";
+  return [...overlay, ...(node?.ha === undefined ? [] : [`vip: ${node.ha.vip}${holder}`])];
+}
+
+const timeOf = (atMs: number): string => new Date(atMs).toISOString().slice(11, 19);
+
+/** What a document or a disk calls itself may hold anything: no control character reaches a terminal. */
+export const printable = (text: string): string =>
+  [...text].map((char) => (char >= " " && char <= "~" ? char : "?")).join("");
+
+/** At spaces where there are some; what goes on is indented. */
+export function wrap(line: string, columns: number): string[] {
+  const lines: string[] = [];
+  let rest = line;
+  while (rest.length > columns) {
+    const space = rest.lastIndexOf(" ", columns);
+    const at = space > columns / 2 ? space : columns;
+    lines.push(rest.slice(0, at));
+    rest = `  ${rest.slice(at).trimStart()}`;
+  }
+  return [...lines, rest];
+}

@@ -1,0 +1,68 @@
+import { expect, test } from "bun:test";
+import { nodePaths } from "../kit/paths.ts";
+import { fakeHost } from "../test/support/fake-host.ts";
+import { writeBootstrapStatus } from "../supervisor/bootstrap-status.ts";
+import { renderLines } from "./frame.ts";
+import { gatherView } from "./gather.ts";
+import { viewFor } from "./views.ts";
+
+const addresses = JSON.stringify([
+  {
+    ifname: "lo",
+    flags: ["LOOPBACK", "UP"],
+    addr_info: [{ family: "inet", local: "127.0.0.1", prefixlen: 8, scope: "host" }],
+  },
+  {
+    ifname: "eth0",
+    flags: ["UP"],
+    addr_info: [{ family: "inet", local: "10.0.2.15", prefixlen: 24, scope: "global" }],
+  },
+]);
+
+test("while the API does not answer, the console shows what the files of /run say", async () => {
+  const host = fakeHost({
+    files: {
+      "/proc/sys/kernel/hostname": "debian\n",
+      "/run/corium/enrolment.json": '{"code":"ABCD-1234","fingerprint":"SHA256:x"}',
+      "/run/corium/boot.json": '{"mode":"live"}',
+      "/run/corium/bootstrap.json": writeBootstrapStatus({
+        state: "waiting",
+        kind: "install",
+        message: "waiting to be claimed",
+      }),
+    },
+    programs: { ip: () => addresses },
+  });
+  const view = await gatherView(host, nodePaths(), async () => ({ problem: "not answering yet" }), "0.1.0");
+  expect(renderLines(view)).toEqual([
+    "Corium 0.1.0",
+    "name: debian",
+    "address: eth0 10.0.2.15/24",
+    "phase: live",
+    "api: not answering yet",
+    "waiting: to be claimed",
+    "claim code: ABCD-1234",
+    "fingerprint: SHA256:x",
+    "claim with: cctl enroll 10.0.2.15 --code ABCD-1234 --fingerprint SHA256:x",
+  ]);
+});
+
+test("files that are half there or hold nonsense do not end the console", async () => {
+  for (const junk of ["", "{", "null", "[]", '{"state":"dancing"}']) {
+    const files = { "/run/corium/bootstrap.json": junk, "/run/corium/boot.json": junk };
+    const host = fakeHost({ files, programs: { ip: () => junk } });
+    const view = await gatherView(host, nodePaths(), async () => ({ text: junk }), "0.1.0");
+    expect(renderLines(view)[0]).toBe("Corium 0.1.0");
+  }
+});
+
+test("keys show what they name, an unknown one nothing, an answer of nonsense a sentence", async () => {
+  const get = async (path: string) =>
+    path === "/v1/config/status"
+      ? { text: '{"state":"drifted","reasons":[{"code":"x","message":"k0s.yaml was edited"}]}' }
+      : { text: "nonsense" };
+  expect(await viewFor("c", get)).toEqual(["configuration: drifted", "  k0s.yaml was edited"]);
+  expect(await viewFor("d", get)).toEqual(["the API gave an answer that is not understood"]);
+  expect(await viewFor("constructor", get)).toBeUndefined();
+  expect(await viewFor("d", async () => ({ problem: "not answering yet" }))).toEqual(["api: not answering yet"]);
+});

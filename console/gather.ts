@@ -1,0 +1,75 @@
+/** Collects what the screen shows: from the API over its socket, and from the files of /run while it does not answer. */
+import type { NodeAnswer } from "../api/contract.ts";
+import type { BootFacts, Paths } from "../kit/paths.ts";
+import type { Host } from "../kit/ports.ts";
+import type { EventRecord } from "../state/model.ts";
+import type { ConsoleView, Enrolment } from "./model.ts";
+import { globalAddresses, parseLinks } from "../provision/facts.ts";
+import { bootstrapStatusPath, parseBootstrapStatus } from "../supervisor/bootstrap-status.ts";
+
+/** GET on the root-only socket; the text of a 200, else what went wrong. */
+export type LocalGet = (path: string) => Promise<{ readonly text: string } | { readonly problem: string }>;
+
+export const socketGet =
+  (socket: string): LocalGet =>
+  async (path) => {
+    try {
+      const answer = await fetch(`http://localhost${path}`, { unix: socket, signal: AbortSignal.timeout(5_000) });
+      const text = await answer.text();
+      return answer.ok ? { text } : { problem: `${path} answered with status ${answer.status}` };
+    } catch {
+      return { problem: "not answering yet" };
+    }
+  };
+
+export async function gatherView(host: Host, paths: Paths, get: LocalGet, version: string): Promise<ConsoleView> {
+  const [answer, events, links, enrolment, bootstrap, boot, hostname] = await Promise.all([
+    get("/v1/node"),
+    get("/v1/events"),
+    host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 }),
+    readJson<Enrolment>(host, paths.enrolment),
+    host.files.readText(bootstrapStatusPath(paths.runDir), { maxBytes: 65_536 }),
+    readJson<BootFacts>(host, paths.bootFacts, "mode"),
+    host.files.readText("/proc/sys/kernel/hostname"),
+  ]);
+  const node =
+    "text" in answer
+      ? parseOr<NodeAnswer>(answer.text, "phase", "os", "health", "management", "storage", "overlay")
+      : undefined;
+  const parsedLinks = parseLinks(links.stdout);
+  const status = bootstrap.ok ? parseBootstrapStatus(bootstrap.value) : undefined;
+  return {
+    version,
+    hostname: hostname.ok ? hostname.value.trim() : "",
+    addresses: (parsedLinks.ok ? parsedLinks.value : []).flatMap((link) =>
+      link.isLoopback || link.kind === "veth" || link.kind === "bridge"
+        ? []
+        : globalAddresses(link).map(({ address, prefix }) => ({ link: link.name, address: `${address}/${prefix}` })),
+    ),
+    ...(node === undefined ? {} : { node }),
+    ...("problem" in answer ? { apiProblem: answer.problem } : {}),
+    ...(enrolment === undefined ? {} : { enrolment }),
+    ...(status === undefined ? {} : { bootstrap: status }),
+    ...(boot === undefined ? {} : { boot }),
+    events: "text" in events ? parseEvents(events.text) : [],
+  };
+}
+
+async function readJson<T>(host: Host, path: string, ...keys: readonly string[]): Promise<T | undefined> {
+  const text = await host.files.readText(path, { maxBytes: 65_536 });
+  return text.ok ? parseOr<T>(text.value, ...keys) : undefined;
+}
+
+/** Written by this very program; but it may be half there, and no console may die of that. */
+function parseOr<T>(text: string, ...keys: readonly string[]): T | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isRecord = typeof value === "object" && value !== null && keys.every((key) => key in value);
+    return isRecord ? (value as T) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+const parseEvents = (ndjson: string): readonly EventRecord[] =>
+  ndjson.split("\n").flatMap((line) => (line === "" ? [] : (parseOr<EventRecord>(line, "atMs", "message") ?? [])));
