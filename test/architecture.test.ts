@@ -20,7 +20,9 @@ const allowedEdges: readonly (readonly [from: string, to: string])[] = [
 ];
 
 /** Beside host/, state/ and composition roots, these files touch the machine. */
-const effectful = ["api/listener.ts", "console/tty.ts", "iso/build.ts", "iso/compile.ts"];
+const effectful = ["api/listener.ts", "console/tty.ts", "iso/build.ts", "iso/compile.ts", "iso/build/"];
+const isEffectful = (file: string): boolean =>
+  effectful.some((named) => file === named || (named.endsWith("/") && file.startsWith(named)));
 
 /** Keys are made by WebCrypto, which has no seam for somebody else's randomness. */
 const randomFiles = ["pki/driver.ts"];
@@ -83,7 +85,7 @@ function brokenImports(sources: Sources, levels: ReadonlyMap<string, number>): s
       const isAllowed = allowedEdges.some(([a, b]) => a === roomOf(file) && b === roomOf(to));
       if (level === undefined || isTest(to)) complaints.push(`${file}: imports ${to}, which is outside the rooms`);
       else if (!isOwnRoom && !isAllowed && level >= from) complaints.push(`${file}: imports ${to}, not below it`);
-      if (roomOf(to) === "host" && roomOf(file) !== "host" && !isRoot(file) && !effectful.includes(file)) {
+      if (roomOf(to) === "host" && roomOf(file) !== "host" && !isRoot(file) && !isEffectful(file)) {
         complaints.push(`${file}: imports ${to}; only composition roots make a host, all else takes the port`);
       }
       const isRow = isType && to === "state/model.ts";
@@ -123,13 +125,13 @@ const effects: readonly (readonly [RegExp, string])[] = [
 function strayEffects(sources: Sources): string[] {
   const complaints: string[] = [];
   for (const [file, text] of sources) {
-    const isEdge = isTest(file) || isRoot(file) || effectful.includes(file) || /^(host|state)\//.test(file);
+    const isEdge = isTest(file) || isRoot(file) || isEffectful(file) || /^(host|state)\//.test(file);
     const code = withoutComments(text);
     for (const [pattern, what] of isEdge ? [] : effects) {
       if (pattern.test(code) && !(what === "randomness" && randomFiles.includes(file)))
         complaints.push(`${file}: ${what}`);
     }
-    if (file !== "main.ts" && !isTest(file) && !file.startsWith("iso/") && /\bprocess\.(argv|env)\b/.test(code)) {
+    if (file !== "main.ts" && !isTest(file) && !isEffectful(file) && /\bprocess\.(argv|env)\b/.test(code)) {
       complaints.push(`${file}: argv and environment are read by main.ts only`);
     }
   }

@@ -86,7 +86,7 @@ export async function startVm(options: VmOptions): Promise<Vm> {
   writeFileSync(qemuLog, `${argv.join(" ")}\n`);
   const stderr = Bun.file(qemuLog).writer();
   const qemu = Bun.spawn([...guard, ...argv], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-  stderr.write(`${argv.join(" ")}\n`);
+  void stderr.write(`${argv.join(" ")}\n`);
   const stderrDone = qemu.stderr.pipeTo(
     new WritableStream({ write: (chunk) => void stderr.write(chunk), close: () => void stderr.end() }),
   );
