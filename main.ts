@@ -9,7 +9,6 @@ import { version } from "./kit/version.ts";
 
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
   console: async () => (await import("./console/console.main.ts")).consoleCommand,
-  console: async () => (await import("./console/console.main.ts")).consoleCommand,
   version: async () => printVersion,
 };
 
