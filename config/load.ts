@@ -1,0 +1,110 @@
+import type { Finding } from "../kit/finding.ts";
+import { applyDefaults } from "./defaults.ts";
+import type { Document } from "./document.ts";
+import { CODES } from "./messages/codes.ts";
+import { formatPath, getAt, isWithin, type Path } from "./path.ts";
+import { RULES } from "./rules/all.ts";
+import type { RuleContext } from "./rules/rule.ts";
+import { documentSchema, type DocumentDraft, type DocumentInput } from "./schema/root.ts";
+import { checkShape } from "./shape.ts";
+import { decode, type Decoded, type PlacedProblem } from "./yaml.ts";
+
+export interface ParseOptions {
+  /** Named in findings. */
+  readonly file?: string;
+  /** Wall clock, for the validity of certificates. */
+  readonly nowMs: number;
+  /** The k0s versions that this release lists; without it that warning is not given. */
+  readonly k0sVersions?: readonly string[];
+}
+
+export interface ParsedDocument {
+  /** Errors and warnings in the order of the document. Never a secret, not even in part. */
+  readonly findings: readonly Finding[];
+  /** Defaulted; present exactly when there is no error. */
+  readonly document?: Document;
+  /** The schema's root as plain data, before nulls are dropped; present when it could be read at all. */
+  readonly raw?: unknown;
+  /** Top-level keys beside `corium:`, which are for cloud-init. */
+  readonly foreignKeys: readonly string[];
+}
+
+const ROOT_KEYS = Object.keys(documentSchema.shape);
+
+/** Reads a document in either shape. Touches neither network nor disk nor clock. */
+export function parseDocument(text: string | Uint8Array, options: ParseOptions): ParsedDocument {
+  const decoded = decode(text, ROOT_KEYS);
+  const { foreignKeys } = decoded;
+  if (decoded.root === undefined) return { findings: place(decoded, decoded.problems, options.file), foreignKeys };
+  const checked = checkShape(documentSchema, decoded.root, decoded.places);
+  const problems = [...decoded.problems, ...checked.problems];
+  const found = checkRules(decoded, problems, checked.value, options);
+  const findings = place(decoded, [...problems, ...found], options.file);
+  const result = { findings, raw: decoded.root, foreignKeys };
+  if (findings.some(({ severity }) => severity === "error")) return result;
+  return { ...result, document: applyDefaults(checked.value as DocumentInput) };
+}
+
+function checkRules(
+  decoded: Decoded,
+  problems: readonly PlacedProblem[],
+  value: unknown,
+  options: ParseOptions,
+): readonly PlacedProblem[] {
+  const errors = problems.filter(({ code }) => CODES[code].severity === "error").map(({ path }) => path);
+  const found: PlacedProblem[] = [];
+  const offsetOf = (path: Path): number => decoded.places.get(formatPath(path))?.value ?? -1;
+  const context: RuleContext = {
+    draft: prune(value, errors) as DocumentDraft,
+    nowMs: options.nowMs,
+    ...(options.k0sVersions === undefined ? {} : { k0sVersions: options.k0sVersions }),
+    given: (path) => getAt(value, path) !== undefined,
+    isSound: (path) => !errors.some((error) => error.length > 0 && (isWithin(error, path) || isWithin(path, error))),
+    later: (a, b) => (offsetOf(b) >= offsetOf(a) ? b : a),
+    report: (path, says) => found.push({ ...says, path }),
+  };
+  for (const rule of RULES) rule(context);
+  return found;
+}
+
+/** A copy without the wrong parts; list entries leave a hole, so that positions stay. */
+function prune(value: unknown, errors: readonly Path[]): unknown {
+  const copy: unknown = structuredClone(value);
+  for (const path of errors) {
+    const parent = getAt(copy, path.slice(0, -1));
+    const last = path.at(-1);
+    if (typeof parent !== "object" || parent === null || last === undefined) continue;
+    if (Array.isArray(parent)) parent[Number(last)] = undefined;
+    else Reflect.deleteProperty(parent, last);
+  }
+  return copy;
+}
+
+/** Problems → findings with their position, each once, in the order of the document. */
+function place(decoded: Decoded, problems: readonly PlacedProblem[], file: string | undefined): readonly Finding[] {
+  const seen = new Set<string>();
+  return problems
+    .map((found) => ({ found, offset: found.offset ?? offsetFor(decoded, found) }))
+    .sort((a, b) => a.offset - b.offset)
+    .map(({ found, offset }): Finding => {
+      const { code, message, hint } = found;
+      const { severity } = CODES[code];
+      const path = formatPath(found.path);
+      const at = { ...(file === undefined ? {} : { file }), ...decoded.positionOf(offset) };
+      return { severity, code, path, message, ...(hint === undefined ? {} : { hint }), ...at };
+    })
+    .filter(({ code, path, message }) => {
+      const key = `${code}\n${path}\n${message}`;
+      return !seen.has(key) && seen.add(key) !== undefined;
+    });
+}
+
+/** Unknown keys are shown at the key; what is missing at the map that should have it. */
+function offsetFor(decoded: Decoded, { path, code }: PlacedProblem): number {
+  for (let length = path.length; length > 0; length--) {
+    const found = decoded.places.get(formatPath(path.slice(0, length)));
+    if (found === undefined) continue;
+    return length < path.length || code === "unknown-key" ? (found.key ?? found.value) : found.value;
+  }
+  return 0;
+}

@@ -1,0 +1,43 @@
+/**
+ * Every code a finding about a document can have. A contract (docs/reference/findings.md is made of it): a code
+ * keeps its meaning for ever.
+ */
+export const CODES = {
+  "not-yaml": { severity: "error", meaning: "the text cannot be read as one YAML 1.2 document" },
+  "no-configuration": { severity: "error", meaning: "the text is YAML, but holds no corium configuration" },
+  "duplicate-key": { severity: "error", meaning: "a key is given twice in one map" },
+  "unknown-key": { severity: "error", meaning: "the schema has no such key here" },
+  missing: { severity: "error", meaning: "something required is not given" },
+  type: { severity: "error", meaning: "the value is of the wrong kind: text for a number, a list for a map" },
+  value: { severity: "error", meaning: "the value is of the right kind, but not one that can be used" },
+  conflict: { severity: "error", meaning: "two things in the document contradict each other" },
+  reference: { severity: "error", meaning: "something is named that the document does not declare" },
+  role: { severity: "error", meaning: "this role does not have this" },
+  expired: { severity: "error", meaning: "a certificate is outside its time of validity, by the clock given" },
+  compromised: { severity: "error", meaning: "a private key stands where only a certificate belongs" },
+  "number-form": { severity: "warning", meaning: "a number is written in a form that YAML 1.1 reads otherwise" },
+  "ambiguous-text": { severity: "warning", meaning: "text that other programs read as a boolean or a number" },
+  "host-bits": { severity: "warning", meaning: "a range has host bits, which are masked" },
+  repeated: { severity: "warning", meaning: "the same thing stands twice in one list" },
+  "unstable-device": { severity: "warning", meaning: "a device name that may belong to another disk at the next boot" },
+  "unlisted-version": { severity: "warning", meaning: "a Kubernetes version that this release does not list" },
+  "no-effect": { severity: "warning", meaning: "something that does nothing for this role" },
+} as const satisfies Readonly<Record<string, { readonly severity: "error" | "warning"; readonly meaning: string }>>;
+
+export type Code = keyof typeof CODES;
+
+/** A finding that does not know its place yet. */
+export interface Problem {
+  readonly code: Code;
+  readonly message: string;
+  readonly hint?: string;
+}
+
+export const problem = (code: Code, message: string, hint?: string): Problem =>
+  hint === undefined ? { code, message } : { code, message, hint };
+
+/** Text of the user in quotes, cut so that a pasted file does not fill the screen. */
+export const quote = (text: string): string => JSON.stringify(text.length <= 60 ? text : `${text.slice(0, 56)}…`);
+
+export const oneOf = (values: readonly (string | number)[]): string =>
+  values.length < 2 ? values.join("") : `${values.slice(0, -1).join(", ")} or ${values.at(-1)}`;

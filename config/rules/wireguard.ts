@@ -1,0 +1,85 @@
+import { cidrKey, maskCidr, parseCidr } from "../ip.ts";
+import { ruleSays } from "../messages/rules.ts";
+import { valueSays } from "../messages/values.ts";
+import type { Path } from "../path.ts";
+import type { Draft, DocumentInput } from "../schema/root.ts";
+import { checkExclusive, checkSource, entries, uniqueNames, type RuleContext } from "./rule.ts";
+
+type Interface = Draft<NonNullable<DocumentInput["wireguard"]>[number]>;
+type Peer = NonNullable<NonNullable<Interface["peers"]>[number]>;
+
+export function checkWireguard(context: RuleContext): void {
+  const { wireguard } = context.draft;
+  uniqueNames(context, ["wireguard"], wireguard, "interfaces");
+  let nodeAddress: string | undefined;
+  for (const [index, overlay] of entries(wireguard)) {
+    const path: Path = ["wireguard", index];
+    checkKeySource(context, path, overlay);
+    checkAddresses(context, path, overlay);
+    if (overlay.nodeAddress === true) {
+      if (nodeAddress !== undefined) {
+        context.report([...path, "nodeAddress"], ruleSays.secondNodeAddress(nodeAddress));
+      }
+      nodeAddress ??= overlay.name ?? "another interface";
+    }
+    checkPeers(context, [...path, "peers"], overlay.peers);
+  }
+}
+
+/** Exactly one of the three; `generateKey: false` is absent. */
+function checkKeySource(context: RuleContext, path: Path, overlay: Interface): void {
+  checkSource(context, [...path, "privateKeyFrom"], overlay.privateKeyFrom);
+  const fields = ["privateKey", "privateKeyFrom", "generateKey"].filter((field) =>
+    field === "generateKey" && overlay.generateKey === false ? false : context.given([...path, field]),
+  );
+  if (fields.length === 0) context.report([...path, "privateKey"], ruleSays.keyMissing());
+  const [first, ...others] = fields;
+  if (first === undefined) return;
+  let kept = first;
+  for (const field of others) {
+    const later = context.later([...path, kept], [...path, field]);
+    context.report(later, ruleSays.exclusive(kept, field));
+    if (later.at(-1) === kept) kept = field;
+  }
+}
+
+function checkAddresses(context: RuleContext, path: Path, { address, mtu }: Interface): void {
+  const list = typeof address === "string" ? [address] : (address ?? []);
+  if (Array.isArray(address) && address.length === 0) context.report([...path, "address"], valueSays.empty());
+  const hasIpv6 = list.some((text) => text !== undefined && parseCidr(text)?.ip.family === 6);
+  if (hasIpv6 && mtu !== undefined && mtu < 1280) context.report([...path, "mtu"], ruleSays.mtuIpv6(mtu));
+}
+
+function checkPeers(context: RuleContext, path: Path, peers: readonly (Peer | undefined)[] | undefined): void {
+  const keys = new Set<string>();
+  const ranges = new Map<string, number>();
+  for (const [index, peer] of entries(peers)) {
+    const here = [...path, index];
+    checkSource(context, [...here, "presharedKeyFrom"], peer.presharedKeyFrom);
+    checkExclusive(context, here, "presharedKey", "presharedKeyFrom");
+    if (peer.publicKey !== undefined) {
+      if (keys.has(peer.publicKey)) context.report([...here, "publicKey"], ruleSays.duplicateKeyOf("peer"));
+      keys.add(peer.publicKey);
+    }
+    if (peer.allowedIPs?.length === 0) context.report([...here, "allowedIPs"], valueSays.empty());
+    checkRanges(context, [...here, "allowedIPs"], index, peer.allowedIPs, ranges);
+  }
+}
+
+function checkRanges(
+  context: RuleContext,
+  path: Path,
+  peer: number,
+  allowed: readonly (string | undefined)[] | undefined,
+  ranges: Map<string, number>,
+): void {
+  for (const [index, text] of entries(allowed)) {
+    const cidr = parseCidr(text);
+    if (cidr === undefined) continue;
+    if (cidr.hasHostBits) context.report([...path, index], valueSays.maskedRange(text, maskCidr(text)));
+    const owner = ranges.get(cidrKey(cidr));
+    if (owner === undefined) ranges.set(cidrKey(cidr), peer);
+    else if (owner === peer) context.report([...path, index], ruleSays.rangeRepeated(maskCidr(text)));
+    else context.report([...path, index], ruleSays.rangeTwice(maskCidr(text), owner));
+  }
+}

@@ -1,0 +1,74 @@
+import * as z from "zod";
+import { calendarProblem } from "../calendar.ts";
+import { cronToCalendar, isCron } from "../cron.ts";
+import { parseDuration } from "../duration.ts";
+import { parseIp } from "../ip.ts";
+import type { Problem } from "../messages/codes.ts";
+import { valueSays } from "../messages/values.ts";
+import { isDnsName, isLabel } from "../names.ts";
+import { isNormalPath } from "../device.ts";
+
+/** Text with a check that says what is wrong; undefined is fine. */
+export function text(check: (value: string) => Problem | undefined): z.ZodString {
+  return z.string().superRefine((value, context) => {
+    const found = value.trim() === "" ? valueSays.empty() : check(value);
+    if (found !== undefined) context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
+  });
+}
+
+export const anyText = text(() => undefined);
+
+export function wholeNumber(min: number, max: number): z.ZodInt {
+  return z.int().superRefine((value, context) => {
+    if (value >= min && value <= max) return;
+    const found = valueSays.range(min, max, value);
+    context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
+  });
+}
+
+export const label = text((value) => (isLabel(value) ? undefined : valueSays.label(value)));
+
+export const host = text((value) =>
+  parseIp(value) !== undefined || isDnsName(value) ? undefined : valueSays.host(value),
+);
+
+export const ipAddress = text((value) => (parseIp(value) === undefined ? valueSays.ip(value) : undefined));
+
+export const calendar = text((value) => {
+  const why = calendarProblem(value);
+  if (why === undefined) return undefined;
+  return isCron(value) ? valueSays.cron(cronToCalendar(value)) : valueSays.calendar(why);
+});
+
+export const httpsUrl = text((value) => (isUrl(value, ["https:"]) ? undefined : valueSays.httpsUrl()));
+export const webUrl = text((value) => (isUrl(value, ["https:", "http:"]) ? undefined : valueSays.webUrl()));
+
+/** With user and password, a URL would carry a secret into messages and logs. */
+function isUrl(value: string, protocols: readonly string[]): boolean {
+  if (!URL.canParse(value) || /\s/.test(value)) return false;
+  const url = new URL(value);
+  return protocols.includes(url.protocol) && url.hostname !== "" && url.username === "" && url.password === "";
+}
+
+export const absolutePath = text((value) => (isNormalPath(value) ? undefined : valueSays.absolutePath()));
+
+/** Where a secret is fetched from when it must not stand in the document. */
+export const secretSource = z.strictObject({
+  url: httpsUrl
+    .optional()
+    .meta({ description: "An https URL that answers with the secret; exactly one of url and file." }),
+  file: absolutePath.optional().meta({ description: "An absolute path on the node; exactly one of url and file." }),
+  authFile: absolutePath
+    .optional()
+    .meta({ description: "A file whose content is sent as bearer token; only with url." }),
+  waitFor: text((value) => {
+    const milliseconds = parseDuration(value);
+    if (milliseconds === undefined) return valueSays.duration();
+    return milliseconds > 0 && milliseconds <= 3_600_000 ? undefined : valueSays.waitRange();
+  })
+    .optional()
+    .meta({ description: "How long to wait until it is there: `90s`, `15m`, `1m30s`; at most `1h`." }),
+});
+
+/** A map of anything: passed through as it is. */
+export const freeMap = z.record(z.string(), z.unknown());

@@ -1,0 +1,179 @@
+/** zod's issues → problems in our words. */
+import type * as z from "zod";
+import type { Problem } from "./messages/codes.ts";
+import { quote } from "./messages/codes.ts";
+import { decodeSays } from "./messages/decode.ts";
+import { nearest } from "./names.ts";
+import { formatPath, getAt, isSecretPath, type Path } from "./path.ts";
+import { dropNulls, pick, shapeAt, shapeOf, type Shape } from "./schema/walk.ts";
+import type { Place, PlacedProblem } from "./yaml.ts";
+
+export interface Checked {
+  readonly problems: readonly PlacedProblem[];
+  /** Without nulls; may be wrong wherever a problem is. */
+  readonly value: unknown;
+}
+
+export function checkShape(schema: z.ZodType, root: unknown, places: ReadonlyMap<string, Place>): Checked {
+  const value = dropNulls(schema, root);
+  const result = schema.safeParse(value);
+  const context: Context = { schema, value, places };
+  const problems = (result.error?.issues ?? []).flatMap((issue) => readIssue(context, issue, []));
+  return { problems: [...problems, ...numberForms(context, schema, value, [])], value };
+}
+
+interface Context {
+  readonly schema: z.ZodType;
+  readonly value: unknown;
+  readonly places: ReadonlyMap<string, Place>;
+}
+
+function readIssue(context: Context, issue: z.core.$ZodIssue, base: Path): readonly PlacedProblem[] {
+  const path: Path = [...base, ...issue.path.map((part) => (typeof part === "symbol" ? String(part) : part))];
+  if (issue.code === "unrecognized_keys") {
+    return issue.keys.map((key) => ({ ...unknownKey(context, path, key), path: [...path, key] }));
+  }
+  const value = getAt(context.value, path);
+  if (issue.code === "invalid_union") {
+    const index = branchIndex(context, path, value);
+    const branch = issue.errors[index];
+    if (branch !== undefined) return branch.flatMap((inner) => readIssue(context, inner as z.core.$ZodIssue, path));
+  }
+  if (issue.code === "custom") {
+    const found = issue.params?.["problem"] as Problem | undefined;
+    return [{ ...(found ?? { code: "value", message: issue.message }), path }];
+  }
+  const name = path.at(-1);
+  if (value === undefined && typeof name === "string") return [{ ...decodeSays.missing(name), path }];
+  return [{ ...wrongKind(context, path, value), path }];
+}
+
+function branchIndex(context: Context, path: Path, value: unknown): number {
+  // The parent's view, since `shapeAt` picks a branch already.
+  const parent = shapeAt(context.schema, context.value, path.slice(0, -1));
+  const name = path.at(-1);
+  const schema =
+    parent?.kind === "map" ? parent.fields[name as string] : parent?.kind === "list" ? parent.item : undefined;
+  const shape = schema === undefined ? undefined : shapeOf(schema);
+  if (shape?.kind !== "choice") return -1;
+  const chosen = pick(shape, value);
+  const wanted = chosen.kind;
+  const matches = wanted === "text" ? typeof value === "string" : wanted !== "choice";
+  return matches ? shape.options.findIndex((option) => shapeOf(option).kind === wanted) : -1;
+}
+
+function unknownKey(context: Context, path: Path, key: string): Problem {
+  const shape = shapeAt(context.schema, context.value, path);
+  const known = shape?.kind === "map" ? Object.keys(shape.fields) : [];
+  const root = shapeOf(context.schema);
+  const isRootKey = path.length > 0 && root.kind === "map" && Object.hasOwn(root.fields, key);
+  return decodeSays.unknownKey(
+    key,
+    isRootKey ? undefined : nearest(key, known),
+    known,
+    isRootKey ? `${key} belongs at the top level of the document: check its indentation` : undefined,
+  );
+}
+
+function wrongKind(context: Context, path: Path, value: unknown): Problem {
+  const shape = shapeAt(context.schema, context.value, path) ?? { kind: "anything" };
+  const place = context.places.get(formatPath(path));
+  const isSecret = isSecretPath(path);
+  const got = describe(value, isSecret, place);
+  if (shape.kind === "enum") {
+    const isRightType = typeof value === typeof shape.values[0];
+    if (isRightType && typeof value === "string" && !isSecret) {
+      return decodeSays.notOneOf(shape.values, quote(value), nearest(value, shape.values.map(String)));
+    }
+    if (isRightType) return decodeSays.notOneOf(shape.values, got, undefined);
+    const isNumber = typeof shape.values[0] === "number";
+    const wanted = `${isNumber ? "a number" : "text"} (${shape.values.join(", ")})`;
+    return decodeSays.wrongType(wanted, got, isNumber ? numberHint(value, place) : textHint(value, place, isSecret));
+  }
+  return decodeSays.wrongType(WANTED[shape.kind], got, hintFor(shape, value, place, isSecret));
+}
+
+const WANTED: Readonly<Record<Exclude<Shape["kind"], "enum">, string>> = {
+  map: "a map",
+  list: "a list",
+  record: "a map",
+  choice: "text or a map",
+  text: "text",
+  number: "a whole number",
+  boolean: "true or false",
+  anything: "another value",
+};
+
+function describe(value: unknown, isSecret: boolean, place: Place | undefined): string {
+  if (value === null || value === undefined) return "nothing";
+  if (Array.isArray(value)) return "a list";
+  if (typeof value === "object") return "a map";
+  const kind = typeof value === "string" ? "text" : `a ${typeof value}`;
+  const isShort = String(value).length <= 40;
+  if (isSecret || !isShort) return kind;
+  return typeof value === "string"
+    ? `the text ${JSON.stringify(value)}`
+    : `the ${typeof value} ${place?.source ?? String(value)}`;
+}
+
+function hintFor(shape: Shape, value: unknown, place: Place | undefined, isSecret: boolean): string | undefined {
+  switch (shape.kind) {
+    case "boolean":
+      return booleanHint(value, place);
+    case "number":
+      return numberHint(value, place);
+    case "text":
+      return textHint(value, place, isSecret);
+    case "list":
+      if (typeof value === "object" && value !== null) return 'start each entry with "- "';
+      return value === null ? undefined : "write a list: [one, two]";
+    case "map":
+    case "record":
+      return Array.isArray(value) ? 'write "key: value" lines without "- "' : "write its fields below it, indented";
+    case "choice":
+    case "enum":
+    case "anything":
+      return undefined;
+    default:
+      return shape satisfies never;
+  }
+}
+
+function booleanHint(value: unknown, place: Place | undefined): string | undefined {
+  if (typeof value !== "string") return undefined;
+  const text = value.toLowerCase();
+  if (place?.isPlain === false) return text === "true" || text === "false" ? "take the quotes off" : undefined;
+  if (["yes", "on", "y"].includes(text)) return "only YAML 1.1 reads this as a boolean: write true";
+  if (["no", "off", "n"].includes(text)) return "only YAML 1.1 reads this as a boolean: write false";
+  return undefined;
+}
+
+function numberHint(value: unknown, place: Place | undefined): string | undefined {
+  if (typeof value !== "string") return undefined;
+  if (/^[+-]?\d+$/.test(value) && place?.isPlain === false) return "take the quotes off";
+  const isOldNumber = /^[+-]?(?:0b[01_]+|[\d_]+(?:_[\d_]*)+|\d+(?::[0-5]?\d)+)$/.test(value);
+  return isOldNumber ? "only YAML 1.1 reads this as a number: write it in plain digits" : undefined;
+}
+
+function textHint(value: unknown, place: Place | undefined, isSecret: boolean): string | undefined {
+  if (typeof value !== "number" && typeof value !== "boolean") return undefined;
+  return isSecret ? "quote it" : `quote it: "${place?.source ?? String(value)}"`;
+}
+
+/** `012` is 12 here and 10 to YAML 1.1: said wherever a number is wanted. */
+function numberForms(context: Context, schema: z.core.$ZodType, value: unknown, path: Path): readonly PlacedProblem[] {
+  const shape = pick(shapeOf(schema), value);
+  if (shape.kind === "map" && typeof value === "object" && value !== null && !Array.isArray(value)) {
+    return Object.entries(value).flatMap(([key, item]) => {
+      const next = Object.hasOwn(shape.fields, key) ? shape.fields[key] : undefined;
+      return next === undefined ? [] : numberForms(context, next, item, [...path, key]);
+    });
+  }
+  if (shape.kind === "list" && Array.isArray(value)) {
+    return value.flatMap((item, index) => numberForms(context, shape.item, item, [...path, index]));
+  }
+  if (typeof value !== "number" || (shape.kind !== "number" && shape.kind !== "enum")) return [];
+  const source = context.places.get(formatPath(path))?.source;
+  if (source === undefined || source === String(value)) return [];
+  return [{ ...decodeSays.numberForm(source, value), path }];
+}

@@ -1,0 +1,49 @@
+import { gunzipSync } from "node:zlib";
+import { parseDocument } from "yaml";
+import { getAt } from "./path.ts";
+
+export interface JoinToken {
+  readonly role: "worker" | "controller";
+  /** The join URL: API server port for workers, k0s's own for controllers. */
+  readonly server: string;
+  /** PEM. Absent when it is not base64 text. */
+  readonly certificateAuthority?: string;
+}
+
+const ROLES: Readonly<Record<string, JoinToken["role"]>> = {
+  "kubelet-bootstrap": "worker",
+  "controller-bootstrap": "controller",
+};
+
+/** A k0s join token is base64 of gzip of a kubeconfig; undefined for anything else. Nothing of it is ever quoted. */
+export function readJoinToken(text: string): JoinToken | undefined {
+  const base64 = text.trim();
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64) || base64.length % 4 !== 0) return undefined;
+  let kubeconfig: unknown;
+  try {
+    const plain = gunzipSync(Buffer.from(base64, "base64"), { maxOutputLength: 1024 * 1024 });
+    const document = parseDocument(plain.toString("utf8"), { prettyErrors: false, logLevel: "silent" });
+    if (document.errors.length > 0) return undefined;
+    kubeconfig = document.toJS({ maxAliasCount: 0 });
+  } catch {
+    return undefined;
+  }
+  const server = getAt(kubeconfig, ["clusters", 0, "cluster", "server"]);
+  const authority = getAt(kubeconfig, ["clusters", 0, "cluster", "certificate-authority-data"]);
+  const role = ROLES[currentUser(kubeconfig) ?? ""];
+  const secret = getAt(kubeconfig, ["users", 0, "user", "token"]);
+  if (role === undefined || typeof server !== "string" || !/^https:\/\/[^\s/]+/.test(server)) return undefined;
+  if (typeof secret !== "string" || !/^[a-z0-9]{6}\.[a-z0-9]{16}$/.test(secret)) return undefined;
+  const pem = typeof authority === "string" ? Buffer.from(authority, "base64").toString("utf8") : undefined;
+  return pem === undefined ? { role, server } : { role, server, certificateAuthority: pem };
+}
+
+/** The user of the current context; its name says the role. */
+function currentUser(kubeconfig: unknown): string | undefined {
+  const current = getAt(kubeconfig, ["current-context"]);
+  const contexts = getAt(kubeconfig, ["contexts"]);
+  const list: readonly unknown[] = Array.isArray(contexts) ? contexts : [];
+  const context = list.find((item) => getAt(item, ["name"]) === current) ?? list[0];
+  const user = getAt(context, ["context", "user"]) ?? getAt(kubeconfig, ["users", 0, "name"]);
+  return typeof user === "string" ? user : undefined;
+}
