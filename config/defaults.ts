@@ -1,3 +1,4 @@
+import { DEFAULTS } from "./default-values.ts";
 import type {
   Addon,
   Document,
@@ -12,21 +13,6 @@ import type {
 } from "./document.ts";
 import { maskCidr } from "./ip.ts";
 import type { DocumentInput } from "./schema/root.ts";
-
-export const DEFAULTS = {
-  clusterName: "corium",
-  podCIDR: "10.244.0.0/16",
-  serviceCIDR: "10.96.0.0/12",
-  cni: "kuberouter",
-  addonNamespace: "default",
-  automatic: "none",
-  schedule: "daily",
-  backupPath: "/var/lib/corium/backups",
-  backupKeep: 7,
-  filesystem: "ext4",
-  unlock: "tpm2",
-  vdevType: "stripe",
-} as const;
 
 /** A valid document with everything spelled out. `undefined` fields are left out, so that equal documents are equal. */
 export function applyDefaults(input: DocumentInput): Document {

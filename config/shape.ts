@@ -108,12 +108,10 @@ function describe(value: unknown, isSecret: boolean, place: Place | undefined): 
   if (value === null || value === undefined) return "nothing";
   if (Array.isArray(value)) return "a list";
   if (typeof value === "object") return "a map";
+  const source = typeof value === "string" ? value : (place?.source ?? JSON.stringify(value));
   const kind = typeof value === "string" ? "text" : `a ${typeof value}`;
-  const isShort = String(value).length <= 40;
-  if (isSecret || !isShort) return kind;
-  return typeof value === "string"
-    ? `the text ${JSON.stringify(value)}`
-    : `the ${typeof value} ${place?.source ?? String(value)}`;
+  if (isSecret || source.length > 40) return kind;
+  return typeof value === "string" ? `the text ${JSON.stringify(value)}` : `the ${typeof value} ${source}`;
 }
 
 function hintFor(shape: Shape, value: unknown, place: Place | undefined, isSecret: boolean): string | undefined {

@@ -233,7 +233,7 @@ function readMap(
     const offset = at ?? start(pair.key);
     const key = isScalar(keyNode) ? keyNode.value : undefined;
     if (typeof key !== "string") {
-      const written = isScalar(keyNode) ? String(keyNode.source ?? keyNode.value ?? "") : "?";
+      const written = isScalar(keyNode) ? (keyNode.source ?? "null") : "?";
       context.problems.push({ ...decodeSays.nonStringKey(), path: [...path, written], offset });
       continue;
     }

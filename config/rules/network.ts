@@ -1,4 +1,4 @@
-import { DEFAULTS } from "../defaults.ts";
+import { DEFAULTS } from "../default-values.ts";
 import { contains, overlaps, parseCidr, type Cidr } from "../ip.ts";
 import { ruleSays } from "../messages/rules.ts";
 import type { Path } from "../path.ts";

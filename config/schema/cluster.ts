@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { DEFAULTS } from "../defaults.ts";
+import { DEFAULTS } from "../default-values.ts";
 import { maskCidr, parseCidr } from "../ip.ts";
 import { valueSays } from "../messages/values.ts";
 import { host, label, secretSource, text, anyText } from "./fields.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { DEFAULTS } from "../defaults.ts";
+import { DEFAULTS } from "../default-values.ts";
 import { parseCidr } from "../ip.ts";
 import { valueSays } from "../messages/values.ts";
 import { isLinkName } from "../names.ts";

@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { DEFAULTS } from "../defaults.ts";
+import { DEFAULTS } from "../default-values.ts";
 import { arrayName, devicePathProblem, isNormalPath, parseSize, type DevicePathProblem } from "../device.ts";
 import type { Problem } from "../messages/codes.ts";
 import { valueSays } from "../messages/values.ts";

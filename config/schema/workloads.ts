@@ -1,5 +1,5 @@
 import * as z from "zod";
-import { DEFAULTS } from "../defaults.ts";
+import { DEFAULTS } from "../default-values.ts";
 import { valueSays } from "../messages/values.ts";
 import { isLabel, isReleaseName, K0S_STACKS } from "../names.ts";
 import { anyText, freeMap, label, text, webUrl } from "./fields.ts";
