@@ -1,4 +1,5 @@
 /** Where a node answers: `host`, `host:port`, `[v6]:port` or a bare IPv6 address. */
+import { isIPv6 } from "node:net";
 import { type Result, err, ok } from "../kit/result.ts";
 
 export interface NodeAddress {
@@ -7,11 +8,11 @@ export interface NodeAddress {
 }
 
 export function parseAddress(text: string, defaultPort: number): Result<NodeAddress, string> {
-  const bracketed = /^\[([0-9A-Fa-f:.%a-z0-9]+)\](?::(.*))?$/.exec(text);
+  const bracketed = /^\[([^\]]*:[^\]]*)\](?::(.*))?$/.exec(text);
   if (bracketed !== null) return withPort(bracketed[1] ?? "", bracketed[2], defaultPort, text);
   // Two colons or more without brackets: all of it is the address, a port can't be told from its last group.
   if ((text.match(/:/g) ?? []).length > 1) {
-    return /^[0-9A-Fa-f:.]+(%[\w.-]+)?$/.test(text) ? ok({ host: text, port: defaultPort }) : notAnAddress(text);
+    return withPort(text, undefined, defaultPort, text);
   }
   const [host = "", port] = text.split(":");
   return withPort(host, port, defaultPort, text);
@@ -28,7 +29,7 @@ function withPort(
   defaultPort: number,
   text: string,
 ): Result<NodeAddress, string> {
-  if (!/^[A-Za-z0-9:]([\w.:%-]*[A-Za-z0-9:.])?$/.test(host)) return notAnAddress(text);
+  if (host.includes(":") ? !isIPv6(host) : !/^[A-Za-z0-9]([\w.-]*[A-Za-z0-9.])?$/.test(host)) return notAnAddress(text);
   if (port === undefined) return ok({ host: host.toLowerCase(), port: defaultPort });
   if (!/^[0-9]{1,5}$/.test(port) || Number(port) < 1 || Number(port) > 65535) {
     return err(`'${text}' has no port between 1 and 65535 after its colon`);

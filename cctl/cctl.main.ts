@@ -1,11 +1,12 @@
 /** The operator's client. Runs on the operator's machine, never on a node: it holds the CA key. */
 import { type AppError, appError, fail, formatError } from "../kit/app-error.ts";
 import type { Command, CommandIo } from "../kit/command.ts";
-import type { Clock, Files } from "../kit/ports.ts";
+import type { Clock, Files, Random } from "../kit/ports.ts";
 import { type Result, ok } from "../kit/result.ts";
 import { version } from "../kit/version.ts";
 import { realClock } from "../host/clock.ts";
 import { realFiles } from "../host/files.ts";
+import { realRandom } from "../host/random.ts";
 import { actingCommands } from "./acting.ts";
 import { applyCommands } from "./apply.ts";
 import { type Arguments, parseArguments } from "./arguments.ts";
@@ -74,9 +75,10 @@ const allFlags = [...globalFlags, ...commands.flatMap(({ flags }) => flags)].fil
 export interface Machine {
   readonly files: Files;
   readonly clock: Clock;
+  readonly random: Random;
 }
 
-export const cctl: Command = (argv, io) => run(argv, io, { files: realFiles(), clock: realClock });
+export const cctl: Command = (argv, io) => run(argv, io, { files: realFiles(), clock: realClock, random: realRandom });
 
 /** The whole client on the given machine; stories run it on a machine in memory. */
 export async function run(argv: readonly string[], io: CommandIo, machine: Machine): Promise<number> {

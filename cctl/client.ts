@@ -8,6 +8,7 @@ import type { ErrorBody } from "../api/contract.ts";
 import { formatAddress } from "./address.ts";
 import { type HttpCall, openConnection } from "./connection.ts";
 import type { Context } from "./context.ts";
+import { printable } from "./printable.ts";
 import { skewOf } from "./skew.ts";
 import type { Target } from "./store.ts";
 
@@ -141,14 +142,16 @@ export function refusal(where: string, status: number, json: unknown): AppError 
   const code = status === 401 || status === 403 ? "not-authorised" : (body.reason ?? `http-${status}`);
   const problems = (body.problems ?? []).map((finding: Finding) => formatFinding(finding));
   const fields = (body.refused?.fields ?? []).map(
-    ({ path, old, new: wanted, class: kind }) => `${path}: ${shown(old)} → ${shown(wanted)} (${kind})`,
+    ({ path, old, new: wanted, class: kind }) => `${printable(path)}: ${shown(old)} → ${shown(wanted)} (${kind})`,
   );
-  const removed = (body.refused?.removed ?? []).map(({ path, hint }) => `${path}: is gone\n    hint: ${hint}`);
+  const removed = (body.refused?.removed ?? []).map(
+    ({ path, hint }) => `${printable(path)}: is gone\n  hint: ${printable(hint)}`,
+  );
   const details = [...problems, ...fields, ...removed].flatMap((text) => text.split("\n"));
-  if (body.operation !== undefined) details.push(`running: operation ${body.operation}`);
+  if (body.operation !== undefined) details.push(`running: operation ${printable(body.operation)}`);
   return appError(
     code,
-    `${where} answers ${status}: ${body.error ?? "no reason given"}`,
+    `${where} answers ${status}: ${printable(body.error ?? "no reason given")}`,
     details.length === 0 ? {} : { details },
   );
 }

@@ -158,7 +158,10 @@ function runCall(
   socket.on("close", () => {
     const ended = reader.end();
     if (ended.ok) complete();
-    else give(fail("unreachable", `${where} was lost: ${ended.error}`, { hint: "is it restarting? try again" }));
+    else {
+      const hint = "it may be restarting: try again; or it obeys another CA: see 'cctl pki show'";
+      give(fail("unreachable", `${where} was lost: ${ended.error}`, { hint }));
+    }
   });
   restart();
   socket.write(formatCall(call, where));

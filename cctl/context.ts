@@ -1,7 +1,7 @@
 /** What every command of cctl works with, and what a command is. */
 import type { AppError } from "../kit/app-error.ts";
 import type { CommandIo } from "../kit/command.ts";
-import type { Clock, Files } from "../kit/ports.ts";
+import type { Clock, Files, Random } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import type { Arguments, FlagSpec } from "./arguments.ts";
 import type { Paint } from "./printable.ts";
@@ -13,6 +13,7 @@ export interface Context {
   readonly io: CommandIo;
   readonly files: Files;
   readonly clock: Clock;
+  readonly random: Random;
   readonly store: Store;
   readonly output: Output;
   /** `--yes`: questions are answered beforehand. */

@@ -4,8 +4,8 @@ import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
 import { CLIENT_LIFETIME_MS, issueClient, mintAuthority } from "../pki/driver.ts";
 import { fingerprintOfPem } from "../pki/fingerprint.ts";
-import { type KeyPair, ROLES } from "../pki/model.ts";
-import type { OperatorRole } from "../state/model.ts";
+import type { KeyPair } from "../pki/model.ts";
+import { OPERATOR_ROLES, type OperatorRole } from "../kit/operator-role.ts";
 import type { Arguments, FlagSpec } from "./arguments.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { openStore } from "./store.ts";
@@ -29,7 +29,7 @@ export const pkiCommands: readonly CctlCommand[] = [
     summary: "make a client certificate: for yourself, or with --to for somebody else",
     flags: [
       ...identityFlags,
-      { name: "role", value: ROLES.join("|"), help: "default admin" },
+      { name: "role", value: OPERATOR_ROLES.join("|"), help: "default admin" },
       { name: "to", value: "FOLDER", help: "a new store, to be handed over whole; it lacks the CA key" },
     ],
     run: issue,
@@ -56,7 +56,11 @@ async function init(context: Context, given: Arguments): Promise<Result<number, 
   }
   const request = readRequest(context, given);
   if (!request.ok) return request;
-  const authority = await mintAuthority({ commonName: "Corium operators", nowMs: context.clock.nowMs() });
+  const authority = await mintAuthority({
+    commonName: "Corium operators",
+    nowMs: context.clock.nowMs(),
+    random: context.random,
+  });
   // The key first: a CA whose key was lost would be in the way of the next try.
   const written = await writeAll([
     () => store.write("caKey", authority.privateKey),
@@ -159,9 +163,9 @@ interface Request {
 function readRequest(context: Context, given: Arguments): Result<Request, AppError> {
   const name = given.flags.get("name") ?? context.io.env["USER"] ?? "operator";
   if (!/^[\w.@ -]{1,64}$/.test(name)) return fail("usage", `'${name}' is no name for a certificate`);
-  const role = ROLES.find((known) => known === (given.flags.get("role") ?? "admin"));
+  const role = OPERATOR_ROLES.find((known) => known === (given.flags.get("role") ?? "admin"));
   if (role === undefined)
-    return fail("usage", `'${given.flags.get("role") ?? ""}' is no role: wanted ${ROLES.join(", ")}`);
+    return fail("usage", `'${given.flags.get("role") ?? ""}' is no role: wanted ${OPERATOR_ROLES.join(", ")}`);
   const text = given.flags.get("lifetime");
   if (text === undefined) return ok({ name, role, lifetimeMs: CLIENT_LIFETIME_MS });
   const lifetime = /^([1-9]\d{0,4})([dh])$/.exec(text);
@@ -176,7 +180,7 @@ async function issueInto(
   authority: KeyPair,
   request: Request,
 ): Promise<Result<string, AppError>> {
-  const pair = await issueClient({ authority, nowMs: context.clock.nowMs(), ...request });
+  const pair = await issueClient({ authority, nowMs: context.clock.nowMs(), random: context.random, ...request });
   const written = await writeAll([
     () => store.write("key", pair.privateKey),
     () => store.write("certificate", pair.certificate),

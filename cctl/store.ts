@@ -111,8 +111,8 @@ function parseNodes(text: string, file: string): Result<readonly PinnedNode[], A
   const document = parseDocument(text, { strict: true });
   if (document.errors[0] !== undefined) return damaged(document.errors[0].message.split("\n")[0] ?? "not YAML");
   const root: unknown = document.toJS();
-  if (typeof root !== "object" || root === null) return root === null ? ok([]) : damaged("wanted a map");
-  const entries: unknown = "nodes" in root ? root.nodes : {};
+  if (root === null) return ok([]);
+  const entries: unknown = typeof root === "object" && "nodes" in root ? root.nodes : undefined;
   if (typeof entries !== "object" || entries === null) return damaged("wanted a map under 'nodes'");
   const nodes: PinnedNode[] = [];
   for (const [address, entry] of Object.entries(entries) as [string, unknown][]) {
