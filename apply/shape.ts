@@ -138,9 +138,3 @@ export const documentShape: Block<Document> = {
   kubernetes: { version: "own-verb" },
   install: { disk: "immutable", mirror: "immutable", wipe: "spent" },
 };
-
-/** What an absent block means, for blocks that the parser leaves out because their absence says something. */
-export const absentDefaults: Partial<Document> & { readonly handover: object } = {
-  backup: { enabled: false, schedule: "daily", path: "/var/lib/corium/backups", keep: 7 },
-  handover: { mode: "disabled" },
-};

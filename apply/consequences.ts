@@ -1,0 +1,67 @@
+/** The plan in sentences: what a person would notice, and what an undo would take back. */
+import type { Addon, Document } from "../config/document.ts";
+import type { DocumentDiff } from "./classify.ts";
+import { isSame } from "./canonical.ts";
+
+const named = <T extends { readonly name: string }>(list: readonly T[], name: string): T | undefined =>
+  list.find((one) => one.name === name);
+
+function describeAddon(addon: Addon, before: Addon | undefined): string | undefined {
+  const { name } = addon;
+  if (before === undefined) {
+    const version = addon.version === undefined ? "" : ` ${addon.version}`;
+    return `helm installs ${name}${version} (${addon.chart}) in namespace ${addon.namespace}`;
+  }
+  if (addon.version !== before.version) {
+    return `helm moves ${name} from ${before.version ?? "the newest version"} to ${addon.version ?? "the newest version"}`;
+  }
+  return isSame(addon, before) ? undefined : `helm upgrades ${name} with its changed settings`;
+}
+
+function describeUpgrades(baseline: Document, proposal: Document): readonly string[] {
+  const { automatic, schedule } = proposal.upgrades;
+  if (isSame(baseline.upgrades, proposal.upgrades)) return [];
+  if (automatic === "none") return ["the upgrade timer goes away"];
+  return [
+    `the upgrade timer runs at "${schedule}"`,
+    "automatic upgrades are not in this release: the timer only writes that to the journal",
+  ];
+}
+
+/** Of a difference that is not refused. */
+export function describeConsequences(baseline: Document, proposal: Document, diff: DocumentDiff): readonly string[] {
+  const lines: string[] = [];
+  if (diff.restarts.length > 0) {
+    lines.push(
+      "k0scontroller restarts: the Kubernetes API of this node does not answer for about a minute, running pods go on",
+    );
+  }
+  for (const addon of proposal.addons) {
+    const line = describeAddon(addon, named(baseline.addons, addon.name));
+    if (line !== undefined) lines.push(line);
+  }
+  for (const stack of proposal.manifests) {
+    if (!isSame(stack, named(baseline.manifests, stack.name))) lines.push(`k0s applies the manifests of ${stack.name}`);
+  }
+  lines.push(...describeUpgrades(baseline, proposal));
+  for (const override of diff.overrides) {
+    lines.push(`k0s.patch now decides ${override}: what becomes of the running cluster is yours to know`);
+  }
+  for (const field of diff.fields) {
+    if (field.class === "spent") lines.push(`${field.path} has no effect: it was for the first boot`);
+    if (field.path.startsWith("backup.")) lines.push(`${field.path} is recorded; backups are not in this release`);
+  }
+  return lines;
+}
+
+export function describeUndo(diff: DocumentDiff, fileCount: number): readonly string[] {
+  if (diff.restarts.length === 0) return [];
+  const lines = [
+    `if k0s does not come back, ${fileCount} ${fileCount === 1 ? "file is" : "files are"} put back and k0scontroller starts with the old ones`,
+  ];
+  for (const field of diff.fields) {
+    const [, name] = /^addons\[([^\]]+)\]$/.exec(field.path) ?? [];
+    if (name !== undefined) lines.push(`that would uninstall ${name} again, with the data it made meanwhile`);
+  }
+  return lines;
+}

@@ -1,0 +1,81 @@
+/** Every file that a node gets from its document: one code path for `corium render`, first boot and each apply. */
+import type { DiskSpec, Document, RaidSpec } from "../config/document.ts";
+import { unitOf } from "../k0s/argv.ts";
+import { K0S_BINARY } from "../k0s/paths.ts";
+import { renderK0s } from "../k0s/render.ts";
+import type { RecordedAddresses } from "../kit/addresses.ts";
+import type { Finding } from "../kit/finding.ts";
+import type { RenderedFile } from "../kit/rendered.ts";
+import { renderArrayConfig } from "../raid/render.ts";
+import { chooseHostname, renderHosts } from "./hostname.ts";
+import { mountStep } from "./mount-plan.ts";
+import { renderTimers } from "./timers.ts";
+
+export interface RenderInput {
+  readonly document: Document;
+  /** The present one; node.name goes before it, a generic one is replaced. */
+  readonly hostname: string;
+  readonly machineId: string;
+  readonly addresses: RecordedAddresses;
+}
+
+export interface RenderedNode {
+  readonly hostname: string;
+  /** Sorted by path. Secrets stand as `<secret:FIELD>`, UUIDs that are chosen on the node as `<uuid:NAME>`. */
+  readonly files: readonly RenderedFile[];
+  /** Programs that make the node what the files say, with all arguments. */
+  readonly argv: readonly (readonly string[])[];
+  /** Units that are enabled. */
+  readonly units: readonly string[];
+  readonly findings: readonly Finding[];
+}
+
+export function renderNode(input: RenderInput): RenderedNode {
+  const { document, addresses } = input;
+  const hostname = chooseHostname(document, input.hostname, input.machineId);
+  const k0s = renderK0s({ document, addresses });
+  const timers = renderTimers(document);
+  const storage = renderStorage(document);
+  const files = [
+    { path: "/etc/hostname", mode: 0o644, content: `${hostname}\n` },
+    { path: "/etc/hosts", mode: 0o644, content: renderHosts(hostname) },
+    ...storage.files,
+    ...k0s.files,
+    ...timers.files,
+  ];
+  return {
+    hostname,
+    files: files.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
+    argv: k0s.installArgv === null ? [] : [[K0S_BINARY, ...k0s.installArgv]],
+    units: [
+      ...storage.units,
+      ...(k0s.installArgv === null ? [] : [`${unitOf(document)}.service`]),
+      ...timers.units,
+    ].toSorted(),
+    findings: k0s.findings,
+  };
+}
+
+interface RenderedStorage {
+  readonly files: readonly RenderedFile[];
+  readonly units: readonly string[];
+}
+
+function renderStorage(document: Document): RenderedStorage {
+  const arrays = document.raid.map((array) =>
+    renderArrayConfig({
+      name: array.name,
+      uuid: `<uuid:${array.name}>`,
+      memberCount: array.devices.length + array.spares.length,
+    }),
+  );
+  const mounts = [...document.disks, ...document.raid].flatMap((spec) => renderMount(spec, document));
+  return { files: [...arrays, ...mounts.flatMap((mount) => mount.files)], units: mounts.map((mount) => mount.unit) };
+}
+
+function renderMount(spec: DiskSpec | RaidSpec, document: Document): ReturnType<typeof mountStep>[] {
+  const { name, mountPoint, filesystem } = spec;
+  if (mountPoint === undefined || filesystem === "none") return [];
+  const uuid = `<uuid:${name}>`;
+  return [mountStep({ id: `mount:${name}`, name, point: mountPoint, uuid, filesystem, role: document.role })];
+}
