@@ -17,6 +17,8 @@ const contractLevel = 3.5;
 const allowedEdges: readonly (readonly [from: string, to: string])[] = [
   // One code path renders, plans and executes, at first boot and at the tenth apply.
   ["apply", "provision"],
+  // The installer writes to the disk what the image room lays out: one layout, one boot environment.
+  ["provision", "iso"],
 ];
 
 /** Beside host/, state/ and composition roots, these files touch the machine. */

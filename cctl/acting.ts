@@ -1,0 +1,78 @@
+/** The commands that make a node do one thing. */
+import { type AppError, fail } from "../kit/app-error.ts";
+import { type Result, ok } from "../kit/result.ts";
+import type { Arguments } from "./arguments.ts";
+import { type Client, clientFor } from "./client.ts";
+import { type CctlCommand, type Context, exitStatus } from "./context.ts";
+import { isYes } from "./enroll.ts";
+import { followOperation } from "./follow.ts";
+
+export const actingCommands: readonly CctlCommand[] = [
+  {
+    words: ["restart"],
+    operands: "ADDR UNIT",
+    summary: "restart k0scontroller or k0sworker",
+    flags: [],
+    run: (context, given) => {
+      const unit = given.positionals[1] ?? "";
+      return act(context, given, `/v1/services/${encodeURIComponent(unit)}/restart`, `restart ${unit} on`);
+    },
+  },
+  {
+    words: ["reboot"],
+    operands: "ADDR",
+    summary: "reboot the node",
+    flags: [],
+    run: (context, given) => act(context, given, "/v1/lifecycle/reboot", "reboot"),
+  },
+  {
+    words: ["retry"],
+    operands: "ADDR",
+    summary: "try a failed installation or bootstrap again",
+    flags: [],
+    run: (context, given) => act(context, given, "/v1/operations/retry", "retry the bootstrap of"),
+  },
+];
+
+async function act(
+  context: Context,
+  given: Arguments,
+  path: string,
+  question: string,
+): Promise<Result<number, AppError>> {
+  const client = await clientFor(context, given.positionals[0] ?? "");
+  if (!client.ok) return client;
+  const agreed = await agree(context, `${question} ${client.value.label}`);
+  if (!agreed.ok) return agreed;
+  const answer = await client.value.post(path, {});
+  if (!answer.ok) return answer;
+  if (context.output === "json" && answer.value.body !== "") context.io.out(`${answer.value.body.trimEnd()}\n`);
+  const operation = operationOf(answer.value.json);
+  return operation === undefined || path.endsWith("/reboot")
+    ? done(context, "asked for")
+    : watch(context, client.value, operation);
+}
+
+async function watch(context: Context, client: Client, id: string): Promise<Result<number, AppError>> {
+  const followed = await followOperation(context, client, id);
+  return followed.ok ? done(context, "done") : followed;
+}
+
+function done(context: Context, word: string): Result<number, AppError> {
+  if (context.output === "text") context.io.out(`${word}\n`);
+  return ok(exitStatus.done);
+}
+
+async function agree(context: Context, question: string): Promise<Result<void, AppError>> {
+  if (context.isAgreed) return ok(undefined);
+  if (context.io.ask === undefined) {
+    return fail("declined", "nobody is here to agree, so nothing was done", { hint: "--yes agrees beforehand" });
+  }
+  const answer = await context.io.ask(`${question}? [y/N] `);
+  return isYes(answer) ? ok(undefined) : fail("declined", "nothing was done");
+}
+
+function operationOf(json: unknown): string | undefined {
+  if (typeof json !== "object" || json === null || !("operation" in json)) return undefined;
+  return typeof json.operation === "string" ? json.operation : undefined;
+}

@@ -1,0 +1,117 @@
+/** Day two: what an apply would do, asked for, done, and followed to its end. */
+import { type AppError, fail } from "../kit/app-error.ts";
+import { type Result, ok } from "../kit/result.ts";
+import type { ApplyAnswer, ApplyBody, ConfigStatusAnswer } from "../api/contract.ts";
+import { printAnswer } from "./answers.ts";
+import type { Arguments, FlagSpec } from "./arguments.ts";
+import { type ApiAnswer, type Client, clientFor } from "./client.ts";
+import { type CctlCommand, type Context, exitStatus } from "./context.ts";
+import { readDocument } from "./document-file.ts";
+import { isYes } from "./enroll.ts";
+import { followOperation } from "./follow.ts";
+import { configStatusText, planText } from "./text/plan.ts";
+
+const ownPatch: FlagSpec = {
+  name: "own-patch",
+  help: "a k0s patch that overrides what Corium models is meant",
+};
+
+export const applyCommands: readonly CctlCommand[] = [
+  {
+    words: ["apply"],
+    operands: "ADDR",
+    summary: "make a document's safe difference true on a node",
+    flags: [
+      { name: "file", short: "f", value: "FILE", help: "the document; - is standard input" },
+      { name: "dry-run", help: "show the plan and stop" },
+      { name: "if-match", value: "ETAG", help: "only if nobody applied since; default what the plan was made against" },
+      ownPatch,
+    ],
+    run: apply,
+  },
+  {
+    words: ["diff"],
+    operands: "ADDR",
+    summary: "what an apply would do; without --file, whether the node is what was applied",
+    flags: [{ name: "file", short: "f", value: "FILE", help: "the document; - is standard input" }, ownPatch],
+    run: diff,
+  },
+];
+
+async function apply(context: Context, given: Arguments): Promise<Result<number, AppError>> {
+  const file = given.flags.get("file");
+  if (file === undefined) return fail("usage", "apply needs --file FILE");
+  const node = given.positionals[0] ?? "";
+  const document = await readDocument(context, file);
+  if (!document.ok) return document;
+  const client = await clientFor(context, node);
+  if (!client.ok) return client;
+  const body: ApplyBody = {
+    document: document.value.text,
+    ...(given.flags.has("own-patch") ? { acknowledge: true } : {}),
+  };
+  const planned = await client.value.post("/v1/config?dryRun=true", body);
+  if (!planned.ok) return planned;
+  const plan = planned.value.json as ApplyAnswer;
+  const isDry = given.flags.has("dry-run");
+  if (isDry || plan.status === "unchanged") {
+    printAnswer<ApplyAnswer>(context, planned.value, (answer) => planText(answer, client.value.label, context.paint));
+    return ok(exitStatus.done);
+  }
+  // With json, standard output holds the one answer of the apply; the plan is for the person who is asked.
+  if (context.output === "text") context.io.out(planText(plan, client.value.label, context.paint));
+  else if (context.io.ask !== undefined && !context.isAgreed) {
+    context.io.err(planText(plan, client.value.label, context.paint));
+  }
+  const agreed = await confirm(context, client.value.label);
+  if (!agreed.ok) return agreed;
+  const etag = given.flags.get("if-match") ?? planned.value.headers.get("etag") ?? plan.etag;
+  const done = await client.value.post("/v1/config", body, etag === undefined ? {} : { "If-Match": etag });
+  if (!done.ok) return done;
+  return finish(context, client.value, done.value);
+}
+
+async function confirm(context: Context, label: string): Promise<Result<void, AppError>> {
+  if (context.isAgreed) return ok(undefined);
+  if (context.io.ask === undefined) {
+    return fail("declined", "nobody is here to agree, so nothing was changed", { hint: "--yes agrees beforehand" });
+  }
+  if (isYes(await context.io.ask(`Apply this to ${label}? [y/N] `))) return ok(undefined);
+  return fail("declined", "nothing was changed");
+}
+
+async function finish(context: Context, client: Client, done: ApiAnswer): Promise<Result<number, AppError>> {
+  const { operation } = done.json as ApplyAnswer;
+  const outcome = operation === undefined ? undefined : await followOperation(context, client, operation);
+  if (outcome !== undefined && !outcome.ok) return outcome;
+  printAnswer<ApplyAnswer>(context, done, (answer) => {
+    const restarted = answer.restarted.length === 0 ? "nothing restarted" : `restarted ${answer.restarted.join(", ")}`;
+    if (answer.status === "applied") return "taken: the node bootstraps with this document\n";
+    return answer.status === "unchanged" ? "unchanged: nothing was written\n" : `applied: ${restarted}\n`;
+  });
+  return ok(exitStatus.done);
+}
+
+async function diff(context: Context, given: Arguments): Promise<Result<number, AppError>> {
+  const file = given.flags.get("file");
+  const document = file === undefined ? undefined : await readDocument(context, file);
+  if (document !== undefined && !document.ok) return document;
+  const client = await clientFor(context, given.positionals[0] ?? "");
+  if (!client.ok) return client;
+  if (document === undefined) {
+    const status = await client.value.get("/v1/config/status");
+    if (!status.ok) return status;
+    printAnswer<ConfigStatusAnswer>(context, status.value, configStatusText);
+    const isInSync = (status.value.json as ConfigStatusAnswer).state === "in-sync";
+    return ok(isInSync ? exitStatus.done : exitStatus.notWished);
+  }
+  const body: ApplyBody = {
+    document: document.value.text,
+    ...(given.flags.has("own-patch") ? { acknowledge: true } : {}),
+  };
+  const planned = await client.value.post("/v1/config?dryRun=true", body);
+  if (!planned.ok) return planned;
+  printAnswer<ApplyAnswer>(context, planned.value, (answer) => planText(answer, client.value.label, context.paint));
+  const isSame = (planned.value.json as ApplyAnswer).status === "unchanged";
+  return ok(isSame ? exitStatus.done : exitStatus.notWished);
+}

@@ -1,0 +1,161 @@
+/** The operator's client. Runs on the operator's machine, never on a node: it holds the CA key. */
+import { type AppError, appError, fail, formatError } from "../kit/app-error.ts";
+import type { Command, CommandIo } from "../kit/command.ts";
+import type { Clock, Files, Random } from "../kit/ports.ts";
+import { type Result, ok } from "../kit/result.ts";
+import { version } from "../kit/version.ts";
+import { realClock } from "../host/clock.ts";
+import { realFiles } from "../host/files.ts";
+import { realRandom } from "../host/random.ts";
+import { actingCommands } from "./acting.ts";
+import { applyCommands } from "./apply.ts";
+import { type Arguments, parseArguments } from "./arguments.ts";
+import { clientFor } from "./client.ts";
+import { type CctlCommand, type Output, exitStatus, globalFlags, operandRange, statusOf } from "./context.ts";
+import { enrollCommand } from "./enroll.ts";
+import { commandHelp, completion, overview } from "./help.ts";
+import { pkiCommands } from "./pki.ts";
+import { coloured, plain, printable } from "./printable.ts";
+import { readingCommands } from "./reading.ts";
+import { skewOf } from "./skew.ts";
+import { openStore } from "./store.ts";
+
+/** The node's own code, under the same names; offline. */
+const offline: Readonly<Record<string, () => Promise<Command>>> = {};
+
+const versionCommand: CctlCommand = {
+  words: ["version"],
+  operands: "[ADDR]",
+  summary: "of this program, and of a node with what that means",
+  flags: [],
+  async run(context, given) {
+    const node = given.positionals[0];
+    let theirs: string | undefined;
+    if (node !== undefined) {
+      const client = await clientFor(context, node);
+      if (!client.ok) return client;
+      const health = await client.value.get("/v1/health");
+      if (!health.ok) return health;
+      theirs = health.value.headers.get("corium-version");
+    }
+    const skew = skewOf(version, theirs);
+    if (context.output === "json") context.io.out(`${JSON.stringify({ version, node: theirs })}\n`);
+    else context.io.out(`cctl ${version}\n${theirs === undefined ? "" : `node ${printable(theirs)}\n`}`);
+    return skew === undefined ? ok(exitStatus.done) : { ok: false, error: skew };
+  },
+};
+
+const completionCommand: CctlCommand = {
+  words: ["completion"],
+  operands: "SHELL",
+  summary: "for bash, zsh or fish: load its output",
+  flags: [],
+  async run(context, given) {
+    const text = completion(given.positionals[0] ?? "", commands, Object.keys(offline));
+    if (text === undefined) return fail("usage", "completions are there for bash, zsh and fish");
+    context.io.out(text);
+    return ok(exitStatus.done);
+  },
+};
+
+export const commands: readonly CctlCommand[] = [
+  ...pkiCommands,
+  enrollCommand,
+  ...applyCommands,
+  ...readingCommands,
+  ...actingCommands,
+  versionCommand,
+  completionCommand,
+];
+
+const allFlags = [...globalFlags, ...commands.flatMap(({ flags }) => flags)].filter(
+  ({ name }, at, all) => all.findIndex((other) => other.name === name) === at,
+);
+
+export interface Machine {
+  readonly files: Files;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+export const cctl: Command = (argv, io) => run(argv, io, { files: realFiles(), clock: realClock, random: realRandom });
+
+/** The whole client on the given machine; stories run it on a machine in memory. */
+export async function run(argv: readonly string[], io: CommandIo, machine: Machine): Promise<number> {
+  const word = argv.findIndex((text) => Object.hasOwn(offline, text));
+  if (word !== -1 && argv.slice(0, word).every((text) => text.startsWith("-") || isValue(argv, text))) {
+    const load = offline[argv[word] ?? ""];
+    if (load !== undefined) return (await load())(argv.toSpliced(word, 1), io);
+  }
+  const parsed = parseArguments(argv, allFlags);
+  if (!parsed.ok) return complain(io, appError("usage", parsed.error, { hint: "cctl --help" }));
+  const { positionals, flags } = parsed.value;
+  const command = findCommand(positionals);
+  if (command === undefined) {
+    const isAsked = flags.has("help") || positionals[0] === "help";
+    if (isAsked || positionals.length === 0) {
+      (isAsked ? io.out : io.err)(
+        overview(
+          commands,
+          Object.keys(offline).map((name) => [name, "offline"]),
+        ),
+      );
+      return isAsked ? exitStatus.done : exitStatus.usage;
+    }
+    return complain(io, appError("usage", `no command '${printable(positionals.join(" "))}'`, { hint: "cctl --help" }));
+  }
+  if (flags.has("help")) {
+    io.out(commandHelp(command));
+    return exitStatus.done;
+  }
+  const given = { positionals: positionals.slice(command.words.length), flags };
+  const output = checkUsage(command, given);
+  if (!output.ok) return complain(io, output.error);
+  const home = io.env["HOME"];
+  const dir = flags.get("dir") ?? io.env["CORIUM_DIR"] ?? (home === undefined ? undefined : `${home}/.corium`);
+  if (dir === undefined || dir === "") return complain(io, appError("usage", "there is no $HOME: give --dir FOLDER"));
+  const hasColour = io.isTerminal && (io.env["NO_COLOR"] ?? "") === "";
+  const result = await command.run(
+    {
+      io,
+      ...machine,
+      store: openStore(machine.files, dir),
+      output: output.value,
+      isAgreed: flags.has("yes"),
+      paint: hasColour ? coloured : plain,
+    },
+    given,
+  );
+  return result.ok ? result.value : complain(io, result.error);
+}
+
+const isValue = (argv: readonly string[], text: string): boolean => {
+  const before = argv[argv.indexOf(text) - 1];
+  return before === "--output" || before === "-o" || before === "--dir";
+};
+
+function findCommand(positionals: readonly string[]): CctlCommand | undefined {
+  return commands.find(({ words }) => words.every((word, at) => positionals[at] === word));
+}
+
+function checkUsage(command: CctlCommand, given: Arguments): Result<Output, AppError> {
+  const name = command.words.join(" ");
+  const hint = `cctl ${name} --help`;
+  const { min, max } = operandRange(command.operands);
+  const count = given.positionals.length;
+  if (count < min) return fail("usage", `${name} needs ${command.operands}`, { hint });
+  if (count > max) return fail("usage", `${name} takes ${command.operands || "no operands"}`, { hint });
+  const known = [...globalFlags, ...command.flags].map((flag) => flag.name);
+  for (const flag of given.flags.keys()) {
+    if (!known.includes(flag)) return fail("usage", `${name} has no flag --${flag}`, { hint });
+  }
+  const output = given.flags.get("output") ?? "text";
+  if (output === "text" || output === "json" || output === "yaml") return ok(output);
+  return fail("usage", `'${output}' is no output: wanted text, json or yaml`);
+}
+
+/** What a node said may be in it, so it is made printable here, once for all. */
+function complain(io: CommandIo, error: AppError): number {
+  io.err(`cctl: ${printable(formatError(error), "line-feeds")}\n`);
+  return statusOf(error);
+}

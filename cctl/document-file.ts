@@ -1,0 +1,27 @@
+/** The operator's document, checked by the node's own code before anything is sent anywhere. */
+import { type AppError, fail } from "../kit/app-error.ts";
+import { formatFinding, hasErrors } from "../kit/finding.ts";
+import { type Result, ok } from "../kit/result.ts";
+import { parseDocument } from "../config/load.ts";
+import type { Context } from "./context.ts";
+
+export interface DocumentFile {
+  readonly text: string;
+  /** `node.name`, when the document has one. */
+  readonly name?: string;
+}
+
+export async function readDocument(context: Context, file: string): Promise<Result<DocumentFile, AppError>> {
+  const read = file === "-" ? ok(await context.io.readStdin()) : await context.files.readText(file);
+  if (!read.ok) return fail("document", `${file} can't be read`, { cause: read.error });
+  const shown = file === "-" ? "standard input" : file;
+  const { findings, document } = parseDocument(read.value, { file: shown, nowMs: context.clock.nowMs() });
+  if (document === undefined || hasErrors(findings)) {
+    return fail("document", `${shown} is not valid; nothing was sent`, {
+      details: findings.flatMap((finding) => formatFinding(finding).split("\n")),
+    });
+  }
+  for (const warning of findings) context.io.err(`${formatFinding(warning)}\n`);
+  const { name } = document.node;
+  return ok({ text: read.value, ...(name === undefined ? {} : { name }) });
+}

@@ -1,0 +1,60 @@
+import { describe, expect, test } from "bun:test";
+import { fakeHost } from "../test/support/fake-host.ts";
+import { openStore } from "./store.ts";
+
+const fingerprint = `SHA256:${"A".repeat(43)}`;
+
+describe("the store", () => {
+  test("pins are found by address in any spelling and by name", async () => {
+    const store = openStore(fakeHost().files, "/home/ann/.corium");
+    expect((await store.pin({ address: "10.0.0.5:7443", fingerprint, name: "node1" })).ok).toBe(true);
+    expect((await store.pin({ address: "[fd00::1]:7443", fingerprint })).ok).toBe(true);
+    for (const text of ["node1", "10.0.0.5", "10.0.0.5:7443", "fd00::1"]) {
+      const target = await store.resolve(text);
+      expect(target.ok && target.value.pinned?.fingerprint).toBe(fingerprint);
+    }
+    const other = await store.resolve("10.0.0.6");
+    expect(other).toEqual({ ok: true, value: { address: { host: "10.0.0.6", port: 7443 } } });
+  });
+
+  test("a name that two nodes carry names neither", async () => {
+    const store = openStore(fakeHost().files, "/s");
+    await store.pin({ address: "10.0.0.5:7443", fingerprint, name: "node1" });
+    await store.pin({ address: "10.0.0.6:7443", fingerprint, name: "node1" });
+    const target = await store.resolve("node1");
+    expect(!target.ok && target.error.message).toBe("2 nodes are called 'node1'");
+  });
+
+  test("enrolling a replaced node again replaces its fingerprint", async () => {
+    const host = fakeHost();
+    const store = openStore(host.files, "/s");
+    await store.pin({ address: "10.0.0.5:7443", fingerprint });
+    await store.pin({ address: "10.0.0.5:7443", fingerprint: `SHA256:${"B".repeat(43)}` });
+    expect(host.text("/s/config.yaml")).toBe(
+      `# Kept by cctl: the fingerprint each node is known by.\nnodes:\n  10.0.0.5:7443:\n    fingerprint: SHA256:${"B".repeat(43)}\n`,
+    );
+  });
+
+  test("keys are 0600, in a folder of 0700, and refused when others may read them", async () => {
+    const host = fakeHost();
+    const store = openStore(host.files, "/s");
+    await store.write("key", "PRIVATE");
+    expect(host.node("/s/client.key")?.mode).toBe(0o600);
+    expect(host.node("/s")?.mode).toBe(0o700);
+    const read = await store.readKey("key");
+    expect(read.ok && read.value?.reveal()).toBe("PRIVATE");
+    host.put("/s/client.key", "PRIVATE", { mode: 0o640 });
+    const refused = await store.readKey("key");
+    expect(!refused.ok && refused.error.message).toBe("/s/client.key may be read by others");
+  });
+
+  test.each(["nodes: [", "nodes: 1\n", "- x\n", "nodes:\n  a:1:\n    fingerprint: SHA256:short\n"])(
+    "a damaged config says so: %j",
+    async (text) => {
+      const host = fakeHost();
+      host.put("/s/config.yaml", text);
+      const nodes = await openStore(host.files, "/s").nodes();
+      expect(!nodes.ok && nodes.error.message).toContain("/s/config.yaml can't be read");
+    },
+  );
+});

@@ -1,0 +1,106 @@
+/** `cctl status` for people: what it is, how it is, what it is doing. Everything in it came from a node. */
+import type { NodeAnswer } from "../../api/contract.ts";
+import { type Paint, bytes, duration, printable } from "../printable.ts";
+
+const indent = 13;
+
+export function statusText(node: NodeAnswer, paint: Paint): string {
+  const rows: [label: string, text: string][] = [];
+  const add = (label: string, ...parts: readonly (string | undefined | false)[]): void => {
+    const text = parts.filter((part) => typeof part === "string" && part !== "").join(", ");
+    if (text !== "") rows.push([label, text]);
+  };
+  const is = [node.role, node.cluster === undefined ? undefined : `cluster ${printable(node.cluster)}`, node.phase];
+  add("node", paint(printable(node.hostname), "bold"), ...is);
+  add("health", verdict(node, paint), `up ${duration(node.health.uptimeSeconds)}`);
+  for (const check of node.health.checks) {
+    if (!check.ok) add("", paint(`${printable(check.name)}: ${printable(check.message ?? "not ok")}`, "red"));
+  }
+  const { kubernetes } = node;
+  if (kubernetes !== undefined) {
+    const ready = kubernetes.nodeReady;
+    add(
+      "kubernetes",
+      printable(kubernetes.version),
+      `${printable(kubernetes.service)} ${kubernetes.active ? "active" : paint("not active", "red")}`,
+      ready === undefined ? undefined : ready ? "node ready" : paint("node not ready", "red"),
+      kubernetes.standIn === true && paint("STAND-IN for tests, not Kubernetes", "yellow"),
+    );
+  }
+  add("endpoint", node.endpoint === undefined ? undefined : printable(node.endpoint));
+  const { booted, kernel, name } = node.os;
+  add("system", printable(name), `kernel ${printable(kernel)}`, printable(booted.version), slot(booted.slot));
+  const { claimedBy, unauthenticated } = node.management;
+  add(
+    "managed by",
+    claimedBy === undefined ? paint("nobody yet", "yellow") : printable(claimedBy),
+    unauthenticated === true && paint("claimed without a code", "yellow"),
+  );
+  add("config", node.config.state === "in-sync" ? "in-sync" : paint(node.config.state, "yellow"));
+  for (const reason of node.config.reasons) add("", printable(reason));
+  const { operation } = node;
+  if (operation !== undefined) {
+    const doing = operation.message ?? operation.step;
+    add(
+      "operation",
+      printable(operation.kind),
+      doing === undefined ? undefined : printable(doing),
+      printable(operation.id),
+    );
+  }
+  for (const { name: array, level, state, active, expected, progressPercent } of node.storage.arrays) {
+    const members = `${active} of ${expected} members`;
+    add(
+      "array",
+      `${printable(array)} ${printable(level)} ${printable(state)}`,
+      active < expected ? paint(members, "red") : members,
+      progressPercent === undefined ? undefined : `${progressPercent.toFixed(0)} %`,
+    );
+  }
+  for (const { path, source, filesystem, mounted, sizeBytes, availableBytes } of node.storage.mounts) {
+    add(
+      "mount",
+      `${printable(path)} from ${printable(source)} ${printable(filesystem)}`,
+      !mounted && paint("not mounted", "red"),
+      sizeBytes === undefined || availableBytes === undefined
+        ? undefined
+        : `${bytes(availableBytes)} of ${bytes(sizeBytes)} free`,
+    );
+  }
+  for (const { name: link, up, addresses, listenPort, publicKey, peers } of node.overlay) {
+    add(
+      "overlay",
+      `${printable(link)} ${up ? "up" : paint("down", "red")}`,
+      ...addresses.map((address) => printable(address)),
+      listenPort === undefined ? undefined : `port ${listenPort}`,
+      publicKey === undefined ? undefined : `key ${printable(publicKey)}`,
+    );
+    for (const peer of peers) {
+      const seen = peer.lastHandshake === undefined ? "no handshake yet" : `handshake ${printable(peer.lastHandshake)}`;
+      const at = peer.endpoint === undefined ? undefined : `at ${printable(peer.endpoint)}`;
+      add("", `peer ${printable(peer.publicKey)}`, at, seen);
+    }
+  }
+  if (node.ha !== undefined) {
+    add(
+      "address",
+      `${printable(node.ha.vip)}`,
+      node.ha.holder === undefined ? undefined : node.ha.holder ? "held here" : "held elsewhere",
+    );
+  }
+  return rows.map(([label, text]) => `${label.padEnd(indent)}${text}\n`).join("");
+}
+
+function verdict(node: NodeAnswer, paint: Paint): string {
+  const colours = { healthy: "green", degraded: "yellow", unhealthy: "red" } as const;
+  return paint(node.health.verdict, colours[node.health.verdict]);
+}
+
+function slot(name: string | undefined): string | undefined {
+  return name === undefined ? undefined : `slot ${printable(name)}`;
+}
+
+/** In service, healthy, and what was applied: what `status --check` waits for. */
+export function isAsWished(node: NodeAnswer): boolean {
+  return node.phase === "in-service" && node.health.verdict === "healthy" && node.config.state === "in-sync";
+}

@@ -1,0 +1,216 @@
+/**
+ * `./dev up`: a virtual machine boots the ISO, installs itself, reboots, is claimed with the code from its serial
+ * console, and becomes a node. Everything goes the way a person would go; nothing reaches into the machine.
+ */
+import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
+import { join, relative } from "node:path";
+import type { NodeAnswer } from "../../api/contract.ts";
+import { type Machine, attachConsole, folder, runningMachine, startMachine, stopMachine } from "./up/machine.ts";
+
+const repository = join(import.meta.dir, "../..");
+const store = join(folder, "cctl");
+const cctl = join(repository, "out/cctl");
+const beganMs = performance.now();
+
+const nodeDocument = `# The node of ./dev up. k0s in its image is the tests' stand-in.
+role: single
+cluster:
+  name: demo
+node:
+  name: node1
+api:
+  enabled: true
+install:
+  disk: { serial: system }
+raid:
+  - name: data
+    level: 1
+    devices: [{ serial: data-a }, { serial: data-b }]
+    mountPoint: /var/lib/k0s
+wireguard:
+  - name: wg0
+    address: 10.9.0.1/24
+    listenPort: 51820
+    generateKey: true
+`;
+
+function say(text: string): void {
+  const seconds = Math.round((performance.now() - beganMs) / 1000);
+  process.stderr.write(
+    `${process.stderr.isTTY === true ? "\r\u001b[K" : ""}${String(seconds).padStart(4)}s  ${text}\n`,
+  );
+}
+
+/** Says what is waited for, once; on a terminal also how long already and the machine's last line. */
+async function waitFor<T>(what: string, limitSeconds: number, work: Promise<T>, lastLine: () => string): Promise<T> {
+  say(`waiting for ${what} (at most ${limitSeconds} s)`);
+  const startMs = performance.now();
+  const ticker = setInterval(() => {
+    if (process.stderr.isTTY !== true) return;
+    const waited = Math.round((performance.now() - startMs) / 1000);
+    const line = `      ${waited}s  ${lastLine()}`.slice(0, (process.stderr.columns ?? 80) - 1);
+    process.stderr.write(`\r\u001b[K${line}`);
+  }, 1_000);
+  try {
+    return await work;
+  } finally {
+    clearInterval(ticker);
+  }
+}
+
+interface Ran {
+  readonly status: number;
+  readonly out: string;
+}
+
+async function run(argv: readonly string[], shown: "shown" | "quiet" = "shown"): Promise<Ran> {
+  const child = Bun.spawn([...argv], {
+    cwd: repository,
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: shown === "shown" ? "inherit" : "ignore",
+    env: { ...process.env, CORIUM_DIR: store },
+  });
+  const out = await child.stdout.text();
+  return { status: await child.exited, out };
+}
+
+async function must(argv: readonly string[]): Promise<string> {
+  const ran = await run(argv);
+  if (ran.status !== 0) throw new Error(`${argv.slice(0, 3).join(" ")} … exited with ${ran.status}\n${ran.out}`);
+  return ran.out;
+}
+
+async function buildIso(): Promise<string> {
+  mkdirSync(folder, { recursive: true });
+  const document = join(folder, "node.yaml");
+  await Bun.write(document, nodeDocument);
+  say("compiling corium and cctl");
+  await must([process.execPath, "iso/compile.ts"]);
+  await must([join(repository, "out/corium"), "validate", document]);
+  say("building the ISO with this document and the STAND-IN for k0s (it is not Kubernetes)");
+  const argv = [process.execPath, "iso/build.ts", "--k0s", "sim", "--config", document, "--out", folder];
+  // Its own progress is what a person wants to see meanwhile.
+  const child = Bun.spawn(argv, { cwd: repository, stdin: "ignore", stdout: "inherit", stderr: "inherit" });
+  if ((await child.exited) !== 0) throw new Error("the image was not built");
+  const isos = readdirSync(folder).filter((name) => name.endsWith(".iso"));
+  const newest = isos.sort((a, b) => statSync(join(folder, b)).mtimeMs - statSync(join(folder, a)).mtimeMs)[0];
+  if (newest === undefined) throw new Error(`there is no ISO in ${folder}`);
+  return join(folder, newest);
+}
+
+async function up(): Promise<void> {
+  const present = runningMachine();
+  if (present !== undefined) {
+    say("it runs already; ./dev up --stop ends it");
+    return printNext(present);
+  }
+  stopMachine();
+  const iso = await buildIso();
+  say("booting it on a virtual machine: one empty system disk, two empty data disks");
+  const { machine, serial, qmp } = await startMachine(iso);
+  const lastLine = (): string => serial.tail(1).trim();
+  try {
+    // -S: the reset at the start is none of the guest's.
+    const reboot = qmp.waitEvent(({ event, data }) => event === "RESET" && data["guest"] === true, 600_000);
+    await waitFor("the installation onto the system disk, and its reboot", 600, reboot, lastLine);
+    serial.skip();
+    say("installed; it boots from its disk");
+    const limitMs = 300_000;
+    const code = await waitFor(
+      "the claim code on the serial console",
+      limitMs / 1000,
+      serial.expect(/claim code: ([0-9A-Z]{4}-[0-9A-Z]{4})/, limitMs),
+      lastLine,
+    );
+    const fingerprint = await serial.expect(/fingerprint: (SHA256:[A-Za-z0-9+/]{43})/, 60_000);
+    say(`read from the console: ${code[1]}, ${fingerprint[1]}`);
+    await claim(machine, code[1] ?? "", fingerprint[1] ?? "");
+    await waitFor("the bootstrap: disks, RAID, WireGuard, k0s", 600, inService(600_000), lastLine);
+  } catch (error) {
+    process.stderr.write(`\nthe last lines of its console:\n${serial.tail(30)}\n\n`);
+    throw error;
+  } finally {
+    // One reader at a time: ./dev console wants the line.
+    serial.close();
+    qmp.close();
+  }
+  say("the node is in service");
+  await printNext(machine);
+}
+
+async function claim({ apiPort }: Machine, code: string, fingerprint: string): Promise<void> {
+  const address = `127.0.0.1:${apiPort}`;
+  await must([cctl, "pki", "init", "--name", "dev"]);
+  say(`claiming it: cctl enroll ${address}`);
+  await must([cctl, "enroll", address, "--code", code, "--fingerprint", fingerprint, "--name", "node1", "--yes"]);
+}
+
+async function inService(limitMs: number): Promise<void> {
+  const untilMs = performance.now() + limitMs;
+  let shown = "";
+  for (;;) {
+    const ran = await run([cctl, "status", "node1", "--output", "json"], "quiet");
+    if (ran.status === 0) {
+      const node = JSON.parse(ran.out) as NodeAnswer;
+      if (node.bootstrapped && node.phase === "in-service") return;
+      const { operation } = node;
+      const doing =
+        operation === undefined ? node.phase : `${operation.kind}: ${operation.message ?? operation.step ?? ""}`;
+      if (doing !== shown) say(doing);
+      shown = doing;
+    }
+    if (performance.now() > untilMs) throw new Error(`it is not in service after ${limitMs / 1000} s`);
+    await Bun.sleep(2_000);
+  }
+}
+
+async function printNext(machine: Machine): Promise<void> {
+  const status = await run([cctl, "status", "node1"]);
+  const short = relative(process.cwd(), cctl);
+  process.stdout.write(`\n${status.out}
+k0s on this machine is a STAND-IN for tests: it is not Kubernetes.
+
+Next:
+  export CORIUM_DIR=${store}
+  ${short} status node1
+  ${short} operations node1
+  ${short} diff node1 --file ${relative(process.cwd(), join(folder, "node.yaml"))}
+  ./dev console          its serial console (leave with ctrl-])
+  ./dev up --stop        end it
+
+Its API answers at 127.0.0.1:${machine.apiPort}; process ${machine.pid}.
+`);
+}
+
+async function main(mode: string | undefined): Promise<number> {
+  if (mode === "--stop") {
+    process.stderr.write(stopMachine() ? "stopped\n" : "nothing runs\n");
+    return 0;
+  }
+  if (mode === "--console") {
+    const machine = runningMachine();
+    if (machine === undefined) {
+      process.stderr.write("nothing runs: ./dev up\n");
+      return 1;
+    }
+    await attachConsole(machine);
+    return 0;
+  }
+  if (mode !== undefined) {
+    process.stderr.write("usage: bun test/qemu/up.ts [--stop | --console]\n");
+    return 2;
+  }
+  try {
+    await up();
+    return 0;
+  } catch (error) {
+    say(`failed: ${error instanceof Error ? error.message : String(error)}`);
+    if (existsSync(join(folder, "console.log"))) say(`its whole console: ${join(folder, "console.log")}`);
+    stopMachine();
+    rmSync(store, { recursive: true, force: true });
+    return 1;
+  }
+}
+
+process.exit(await main(process.argv[2]));
