@@ -134,7 +134,7 @@ describe("pki", () => {
     expect(JSON.parse(outputs[2]?.out ?? "")).toMatchObject({ store: "/home/ann/.corium", nodes: [] });
   });
 
-  test("an expired client certificate is named as the reason, not the node", async () => {
+  test("B139: an expired client certificate is named as the reason, not the node", async () => {
     const host = fakeHost();
     await cctl(host, ["pki", "init"]);
     host.put(

@@ -87,30 +87,15 @@ export async function run(argv: readonly string[], io: CommandIo, machine: Machi
     const load = offline[argv[word] ?? ""];
     if (load !== undefined) return (await load())(argv.toSpliced(word, 1), io);
   }
-  const parsed = parseArguments(argv, allFlags);
-  if (!parsed.ok) return complain(io, appError("usage", parsed.error, { hint: "cctl --help" }));
-  const { positionals, flags } = parsed.value;
-  const command = findCommand(positionals);
-  if (command === undefined) {
-    const isAsked = flags.has("help") || positionals[0] === "help";
-    if (isAsked || positionals.length === 0) {
-      (isAsked ? io.out : io.err)(
-        overview(
-          commands,
-          Object.keys(offline).map((name) => [name, "offline"]),
-        ),
-      );
-      return isAsked ? exitStatus.done : exitStatus.usage;
-    }
-    return complain(io, appError("usage", `no command '${printable(positionals.join(" "))}'`, { hint: "cctl --help" }));
+  const read = interpret(argv);
+  if (!read.ok) return complain(io, read.error);
+  if ("help" in read.value) {
+    const { help, isAsked } = read.value;
+    (isAsked ? io.out : io.err)(help);
+    return isAsked ? exitStatus.done : exitStatus.usage;
   }
-  if (flags.has("help")) {
-    io.out(commandHelp(command));
-    return exitStatus.done;
-  }
-  const given = { positionals: positionals.slice(command.words.length), flags };
-  const output = checkUsage(command, given);
-  if (!output.ok) return complain(io, output.error);
+  const { command, given, output } = read.value;
+  const { flags } = given;
   const home = io.env["HOME"];
   const dir = flags.get("dir") ?? io.env["CORIUM_DIR"] ?? (home === undefined ? undefined : `${home}/.corium`);
   if (dir === undefined || dir === "") return complain(io, appError("usage", "there is no $HOME: give --dir FOLDER"));
@@ -120,7 +105,7 @@ export async function run(argv: readonly string[], io: CommandIo, machine: Machi
       io,
       ...machine,
       store: openStore(machine.files, dir),
-      output: output.value,
+      output,
       isAgreed: flags.has("yes"),
       paint: hasColour ? coloured : plain,
     },
@@ -134,8 +119,26 @@ const isValue = (argv: readonly string[], text: string): boolean => {
   return before === "--output" || before === "-o" || before === "--dir";
 };
 
-function findCommand(positionals: readonly string[]): CctlCommand | undefined {
-  return commands.find(({ words }) => words.every((word, at) => positionals[at] === word));
+type Meaning =
+  | { readonly help: string; readonly isAsked: boolean }
+  | { readonly command: CctlCommand; readonly given: Arguments; readonly output: Output };
+
+/** What a command line asks for; nothing is done yet. */
+export function interpret(argv: readonly string[]): Result<Meaning, AppError> {
+  const parsed = parseArguments(argv, allFlags);
+  if (!parsed.ok) return fail("usage", parsed.error, { hint: "cctl --help" });
+  const { positionals, flags } = parsed.value;
+  const command = commands.find(({ words }) => words.every((word, at) => positionals[at] === word));
+  if (command === undefined) {
+    const isAsked = flags.has("help") || positionals[0] === "help";
+    const others = Object.keys(offline).map((name) => [name, "offline, the node's own code"] as const);
+    if (isAsked || positionals.length === 0) return ok({ help: overview(commands, others), isAsked });
+    return fail("usage", `no command '${positionals.join(" ")}'`, { hint: "cctl --help" });
+  }
+  if (flags.has("help")) return ok({ help: commandHelp(command), isAsked: true });
+  const given = { positionals: positionals.slice(command.words.length), flags };
+  const output = checkUsage(command, given);
+  return output.ok ? ok({ command, given, output: output.value }) : output;
 }
 
 function checkUsage(command: CctlCommand, given: Arguments): Result<Output, AppError> {

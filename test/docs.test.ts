@@ -1,0 +1,67 @@
+/** What the guides say can be done, can be done. test/stories/guides.test.ts runs their cctl commands on a node. */
+import { describe, expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { interpret } from "../cctl/cctl.main.ts";
+import { parseDocument } from "../config/load.ts";
+import { holdingsOf } from "./field-reports.ts";
+import { blocksOf, commandsOf, guides, readGuide, root } from "./support/guides.ts";
+
+const blocks = (await Promise.all(guides.map(readGuide))).flat();
+const script = await Bun.file(join(root, "dev")).text();
+
+describe("the guides", () => {
+  test("blocks are found, with their kind and the file they are saved as", () => {
+    const found = blocksOf("a.md", "x\n```yaml file=n.yaml\nrole: single\n```\n\n```sh\n# why\ncctl status a\n```\n");
+    expect(found.map(({ kind, file, line }) => [kind, file, line])).toEqual([
+      ["yaml", "n.yaml", 2],
+      ["sh", undefined, 6],
+    ]);
+    expect(commandsOf(found[1] ?? blocks[0]!)).toEqual([["cctl", "status", "a"]]);
+    expect(blocks.length).toBeGreaterThan(10);
+  });
+
+  test("each block is run (sh), a document (yaml), or marked as example output (text)", () => {
+    const others = blocks.filter(({ kind }) => !["sh", "yaml", "text"].includes(kind));
+    expect(others.map(({ page, line, kind }) => `${page}:${line}: ${kind}`)).toEqual([]);
+  });
+
+  test("each document is valid", () => {
+    for (const { page, line, text } of blocks.filter(({ kind }) => kind === "yaml")) {
+      const { findings } = parseDocument(text, { file: `${page}:${line}`, nowMs: Date.UTC(2026, 0, 1) });
+      expect(findings).toEqual([]);
+    }
+  });
+
+  test("each command is one", () => {
+    for (const block of blocks.filter(({ kind }) => kind === "sh")) {
+      for (const [program, ...argv] of commandsOf(block)) {
+        const place = `${block.page}:${block.line}`;
+        if (program === "cctl") expect([place, interpret(argv).ok]).toEqual([place, true]);
+        else if (program === "./dev") expect([place, script.includes(`\n  ${argv[0]}`)]).toEqual([place, true]);
+        else expect([place, program]).toEqual([place, "corium"]);
+      }
+    }
+  });
+
+  test("each link leads to a page of this tree", async () => {
+    const missing: string[] = [];
+    for (const page of guides) {
+      const text = await Bun.file(join(root, page)).text();
+      for (const [, target] of text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
+        if (!existsSync(join(root, dirname(page), target ?? ""))) missing.push(`${page}: ${target}`);
+      }
+    }
+    expect(missing).toEqual([]);
+  });
+});
+
+test("field reports are read from the names of tests", () => {
+  const source =
+    'describe("B001: a", () => {\n  test.each([["x"]])("B002, B003: b %s", () => {});\n  test("c B12", () => {});\n';
+  expect(holdingsOf("a.test.ts", source)).toEqual([
+    { id: "B001", file: "a.test.ts", name: "a" },
+    { id: "B002", file: "a.test.ts", name: "b %s" },
+    { id: "B003", file: "a.test.ts", name: "b %s" },
+  ]);
+});
