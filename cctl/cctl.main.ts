@@ -21,7 +21,9 @@ import { skewOf } from "./skew.ts";
 import { openStore } from "./store.ts";
 
 /** The node's own code, under the same names; offline. */
-const offline: Readonly<Record<string, () => Promise<Command>>> = {};
+const offline: Readonly<Record<string, () => Promise<Command>>> = {
+  render: async () => (await import("../supervisor/render.main.ts")).renderCommand,
+};
 
 const versionCommand: CctlCommand = {
   words: ["version"],
