@@ -1,42 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { X509Certificate } from "node:crypto";
-import { realRandom } from "../host/random.ts";
-import type { CommandIo } from "../kit/command.ts";
 import { type FakeHost, fakeHost } from "../test/support/fake-host.ts";
-import { commands, run } from "./cctl.main.ts";
+import { runCctl } from "../test/support/run-cctl.ts";
+import { commands } from "./cctl.main.ts";
 import { globalFlags } from "./context.ts";
 
-interface Ran {
-  readonly status: number;
-  readonly out: string;
-  readonly err: string;
-}
-
-/** `answers`: a person is there and says this, one line per question. */
-async function cctl(host: FakeHost, argv: readonly string[], answers?: readonly string[]): Promise<Ran> {
-  let out = "";
-  let err = "";
-  const left = [...(answers ?? [])];
-  const io: CommandIo = {
-    out: (text) => void (out += text),
-    err: (text) => void (err += text),
-    readStdin: async () => "",
-    ...(answers === undefined
-      ? {}
-      : {
-          ask: async (question: string) => {
-            err += question;
-            return left.shift();
-          },
-        }),
-    env: { HOME: "/home/ann", USER: "ann" },
-    isTerminal: false,
-    columns: 80,
-    signal: new AbortController().signal,
-  };
-  const status = await run(argv, io, { files: host.files, clock: host.clock, random: realRandom });
-  return { status, out, err };
-}
+const cctl = (host: FakeHost, argv: readonly string[]): ReturnType<typeof runCctl> => runCctl(host, argv);
 
 describe("usage", () => {
   test("a flag means the same everywhere, so that it may stand before the command", () => {

@@ -1,0 +1,246 @@
+/** What cctl says to nodes and makes of their answers; test/stories runs it against the real API. */
+import { afterEach, describe, expect, test } from "bun:test";
+import type { ApplyAnswer } from "../api/contract.ts";
+import type { Operation } from "../state/model.ts";
+import { type FakeHost, fakeHost } from "../test/support/fake-host.ts";
+import { runCctl } from "../test/support/run-cctl.ts";
+import { type Received, type Scripted, type ScriptedNode, scriptedNode } from "../test/support/scripted-node.ts";
+
+let node: ScriptedNode | undefined;
+afterEach(() => node?.close());
+
+async function enrolled(answer: (request: Received) => Scripted): Promise<{ host: FakeHost; node: ScriptedNode }> {
+  node = await scriptedNode((request) =>
+    request.path === "/v1/health" && request.method === "GET" ? { body: { status: "ok" }, headers } : answer(request),
+  );
+  const host = fakeHost({ nowMs: Date.now() });
+  await runCctl(host, ["pki", "init"]);
+  host.put(
+    "/home/ann/.corium/config.yaml",
+    `nodes:\n  ${node.address}:\n    fingerprint: ${node.fingerprint}\n    name: node1\n`,
+  );
+  host.put("/n.yaml", "role: single\n");
+  return { host, node };
+}
+
+let headers: Record<string, string> = {};
+afterEach(() => void (headers = {}));
+
+const operation = (phase: Operation["phase"], more: Partial<Operation> = {}): Operation => ({
+  id: "op1",
+  kind: "apply",
+  phase,
+  steps: [],
+  requester: { kind: "local" },
+  version: "1.0.0",
+  createdAtMs: 0,
+  ...more,
+});
+
+const plan: ApplyAnswer = {
+  status: "planned",
+  fields: [{ path: "addons[metallb]", class: "safe", new: { name: "metallb" } }],
+  restarted: ["k0scontroller"],
+  files: [{ path: "/etc/k0s/k0s.yaml", diff: "@@ -1 +1 @@\n-a\n+b\n" }],
+  consequences: ["pods keep running while k0s restarts"],
+  warnings: [],
+  etag: '"e1"',
+};
+
+const applying =
+  (end: readonly Operation[]) =>
+  ({ path }: Received): Scripted => {
+    if (path === "/v1/config?dryRun=true") return { body: plan };
+    if (path === "/v1/config") return { body: { ...plan, status: "reconciled", operation: "op1" } };
+    return { body: end.map((line) => `${JSON.stringify(line)}\n`).join("") };
+  };
+
+const paths = ({ requests }: ScriptedNode): string[] => requests.map(({ method, path }) => `${method} ${path}`);
+
+describe("apply", () => {
+  test("shows the plan, asks, applies against what was planned, and follows to the end", async () => {
+    const { host, node: peer } = await enrolled(applying([operation("running"), operation("succeeded")]));
+    const ran = await runCctl(host, ["apply", "node1", "--file", "/n.yaml"], { answers: ["y"] });
+    expect(ran.out).toBe(`plan for node1 (${peer.address})
+  + addons[metallb] (safe)
+
+  /etc/k0s/k0s.yaml
+    @@ -1 +1 @@
+    -a
+    +b
+
+  restarts k0scontroller
+  pods keep running while k0s restarts
+applied: restarted k0scontroller
+`);
+    expect(ran.status).toBe(0);
+    expect(paths(peer).filter((line) => line !== "GET /v1/health")).toEqual([
+      "POST /v1/config?dryRun=true",
+      "POST /v1/config",
+      "GET /v1/operations/op1?follow=true",
+    ]);
+    const sent = peer.requests.find(({ path }) => path === "/v1/config");
+    expect(sent?.headers.get("if-match")).toBe('"e1"');
+    expect(JSON.parse(sent?.body ?? "")).toEqual({ document: "role: single\n" });
+  });
+
+  test.each([[["n"]], [[""]], [undefined]])("without agreement (%j) nothing is applied", async (answers) => {
+    const { host, node: peer } = await enrolled(applying([]));
+    const ran = await runCctl(host, ["apply", "node1", "--file", "/n.yaml"], answers === undefined ? {} : { answers });
+    expect(ran.status).toBe(1);
+    expect(ran.err).toContain("nothing was changed");
+    expect(paths(peer)).not.toContain("POST /v1/config");
+  });
+
+  test("--dry-run stops at the plan, unchanged at its word", async () => {
+    const { host, node: peer } = await enrolled(applying([]));
+    expect((await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--dry-run", "--yes"])).status).toBe(0);
+    expect(paths(peer)).not.toContain("POST /v1/config");
+    peer.close();
+    const same = await enrolled(() => ({ body: { ...plan, status: "unchanged" } }));
+    const ran = await runCctl(same.host, ["apply", "node1", "-f", "-", "--yes"], { stdin: "role: single\n" });
+    expect(ran.out).toContain("unchanged, nothing to do");
+    expect(paths(same.node)).not.toContain("POST /v1/config");
+  });
+
+  test("an operation that was undone fails, with the node's reason", async () => {
+    const end = operation("rolled-back", { failureReason: "k0s did not answer in time" });
+    const { host } = await enrolled(applying([end]));
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"]);
+    expect(ran.err).toBe("cctl: apply op1 failed and was undone: k0s did not answer in time\n");
+    expect(ran.status).toBe(1);
+  });
+
+  test("a stream that breaks off is taken up again", async () => {
+    let calls = 0;
+    const { host } = await enrolled((request) => {
+      if (!request.path.startsWith("/v1/operations")) return applying([])(request);
+      calls += 1;
+      if (calls === 1) return { body: `${JSON.stringify(operation("running"))}\n`, breaksOff: true };
+      return { body: `${JSON.stringify(operation(calls === 2 ? "running" : "succeeded"))}\n` };
+    });
+    expect((await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"])).status).toBe(0);
+    expect(calls).toBe(3);
+  });
+
+  test("an invalid document is refused here; the node hears nothing", async () => {
+    const { host, node: peer } = await enrolled(applying([]));
+    host.put("/bad.yaml", "role: singel\n");
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/bad.yaml", "--yes"]);
+    expect(ran.err).toStartWith("cctl: /bad.yaml is not valid; nothing was sent\n  /bad.yaml:1:7: error: role: ");
+    expect(ran.status).toBe(1);
+    expect(peer.requests).toEqual([]);
+  });
+
+  test("a refusal names everything at once", async () => {
+    const { host } = await enrolled(() => ({
+      status: 409,
+      body: {
+        error: "identity can't change",
+        reason: "immutable",
+        refused: {
+          fields: [{ path: "node.name", class: "immutable", old: "a", new: "b" }],
+          removed: [{ path: "addons[metallb]", name: "metallb", hint: "kubectl delete chart" }],
+        },
+      },
+    }));
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"]);
+    expect(ran.err).toEndWith(`answers 409: identity can't change
+  node.name: "a" → "b" (immutable)
+  addons[metallb]: is gone
+    hint: kubectl delete chart
+`);
+    expect(ran.status).toBe(1);
+  });
+
+  test("json is the node's answer verbatim, of a refusal too", async () => {
+    const refusal = '{"error":"no",  "reason":"busy"}';
+    const { host } = await enrolled(() => ({ status: 409, body: refusal }));
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes", "-o", "json"]);
+    expect(ran.out).toBe(`${refusal}\n`);
+    expect(ran.status).toBe(1);
+  });
+});
+
+describe("answers", () => {
+  test("a node can't drive the terminal with what it says", async () => {
+    const { host } = await enrolled(() => ({ status: 500, body: { error: "\u001b[2J\nhint: run this" } }));
+    const ran = await runCctl(host, ["status", "node1"], { isTerminal: true });
+    expect(ran.err).toContain("answers 500: \\x1b[2J\\nhint: run this\n");
+    const logs = `${JSON.stringify({ at: "t", unit: "u", message: "\u001b]0;x\u0007\n" })}\n{"not json\n`;
+    const streamed = await enrolled(() => ({ body: logs }));
+    const shown = await runCctl(streamed.host, ["logs", "node1", "--lines", "5"], { isTerminal: true });
+    expect(shown.out).toBe('t  u  \\x1b]0;x\\x07\\n\n{"not json\n');
+    expect(streamed.node.requests.map(({ path }) => path)).toEqual(["/v1/logs?lines=5"]);
+  });
+
+  test.each([
+    [401, 4],
+    [403, 4],
+    [409, 1],
+    [429, 1],
+    [503, 1],
+  ])("a %i exits %i", async (status, exit) => {
+    const { host } = await enrolled(() => ({ status, body: { error: "no" } }));
+    expect((await runCctl(host, ["status", "node1"])).status).toBe(exit);
+  });
+
+  test("diff says by its exit status whether the node is as wished", async () => {
+    for (const [state, exit] of [
+      ["in-sync", 0],
+      ["drifted", 5],
+      ["pending", 5],
+    ] as const) {
+      const { host } = await enrolled(() => ({ body: { state, reasons: [{ code: "c", message: "m" }] } }));
+      const ran = await runCctl(host, ["diff", "node1"]);
+      expect([ran.out, ran.status]).toEqual([`${state}\n  c: m\n`, exit]);
+    }
+    const { host } = await enrolled(applying([]));
+    expect((await runCctl(host, ["diff", "node1", "--file", "/n.yaml"])).status).toBe(5);
+  });
+});
+
+describe("enroll", () => {
+  const answer = ({ path, body }: Received): Scripted => {
+    if (path !== "/v1/enroll") return { status: 404, body: { error: "no" } };
+    const { acknowledge } = JSON.parse(body) as { acknowledge?: boolean };
+    if (acknowledge !== true) {
+      return { status: 409, body: { error: "it would become node9 of cluster x", reason: "would-bootstrap" } };
+    }
+    return { body: { enrolled: true, operatorCA: "SHA256:x", operation: "op1" } };
+  };
+
+  test("a person compares, gives the code, and agrees to what the node's own document makes of it", async () => {
+    const { host, node: peer } = await enrolled(answer);
+    host.drop("/home/ann/.corium/config.yaml");
+    const ran = await runCctl(host, ["enroll", peer.address, "--name", "node9"], {
+      answers: ["y", "ABCD-EFGH", "yes"],
+    });
+    expect(ran.err).toContain(`shows the fingerprint\n\n  ${peer.fingerprint}\n\n`);
+    expect(ran.err).toContain("it would become node9 of cluster x");
+    expect(ran.out).toBe(
+      `${peer.address} is yours; it is known by ${peer.fingerprint}\nNext: cctl operations node9 op1 --follow\n`,
+    );
+    expect(ran.status).toBe(0);
+    expect(host.text("/home/ann/.corium/config.yaml")).toContain("name: node9");
+    expect(peer.requests.map(({ body }) => JSON.parse(body).code)).toEqual(["ABCD-EFGH", "ABCD-EFGH"]);
+  });
+
+  test("a fingerprint that is not confirmed gets nothing: no code, no CA, no request", async () => {
+    const { host, node: peer } = await enrolled(answer);
+    const ran = await runCctl(host, ["enroll", peer.address, "--code", "ABCD-EFGH"], { answers: ["n"] });
+    expect(ran.err).toContain("the fingerprint was not confirmed, so nothing was sent");
+    const other = `SHA256:${"A".repeat(43)}`;
+    const scripted = await runCctl(host, ["enroll", peer.address, "--code", "x", "--fingerprint", other, "--yes"]);
+    expect(scripted.err).toContain("is not the node that was enrolled; nothing was sent to it");
+    expect(peer.requests).toEqual([]);
+  });
+
+  test("a refused claim pins nothing", async () => {
+    const { host, node: peer } = await enrolled(() => ({ status: 401, body: { error: "wrong code" } }));
+    host.drop("/home/ann/.corium/config.yaml");
+    const argv = ["enroll", peer.address, "--code", "x", "--fingerprint", peer.fingerprint];
+    expect((await runCctl(host, argv)).status).toBe(4);
+    expect(host.text("/home/ann/.corium/config.yaml")).toBeUndefined();
+  });
+});
