@@ -1,5 +1,14 @@
 /** Starting and steering one virtual machine. Whatever is started here ends with the test, by its process id. */
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -83,12 +92,14 @@ export async function startVm(options: VmOptions): Promise<Vm> {
   // The kernel ends QEMU too when this process is killed with no chance to clean up.
   const guard = existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : [];
   const qemuLog = `${logBase}.qemu.log`;
-  writeFileSync(qemuLog, `${argv.join(" ")}\n`);
-  const stderr = Bun.file(qemuLog).writer();
   const qemu = Bun.spawn([...guard, ...argv], { stdin: "ignore", stdout: "ignore", stderr: "pipe" });
-  void stderr.write(`${argv.join(" ")}\n`);
+  writeFileSync(qemuLog, `${argv.join(" ")}\n`);
   const stderrDone = qemu.stderr.pipeTo(
-    new WritableStream({ write: (chunk) => void stderr.write(chunk), close: () => void stderr.end() }),
+    new WritableStream({
+      write: (chunk) => {
+        appendFileSync(qemuLog, chunk);
+      },
+    }),
   );
   running.set(qemu.pid, () => {
     qemu.kill("SIGKILL");
