@@ -12,6 +12,9 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   console: async () => (await import("./console/console.main.ts")).consoleCommand,
   diff: async () => (await import("./supervisor/diff.main.ts")).diffCommand,
   render: async () => (await import("./supervisor/render.main.ts")).renderCommand,
+  explain: async () => (await import("./supervisor/offline.main.ts")).explainCommand,
+  schema: async () => (await import("./supervisor/offline.main.ts")).schemaCommand,
+  validate: async () => (await import("./supervisor/offline.main.ts")).validateCommand,
   version: async () => printVersion,
 };
 

@@ -3,6 +3,7 @@
  * keeps its meaning for ever.
  */
 export const CODES = {
+  unreadable: { severity: "error", meaning: "the file is not there or cannot be read" },
   "not-yaml": { severity: "error", meaning: "the text cannot be read as one YAML 1.2 document" },
   "no-configuration": { severity: "error", meaning: "the text is YAML, but holds no corium configuration" },
   "duplicate-key": { severity: "error", meaning: "a key is given twice in one map" },

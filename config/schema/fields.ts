@@ -19,11 +19,14 @@ export function text(check: (value: string) => Problem | undefined): z.ZodString
 export const anyText = text(() => undefined);
 
 export function wholeNumber(min: number, max: number): z.ZodInt {
-  return z.int().superRefine((value, context) => {
-    if (value >= min && value <= max) return;
-    const found = valueSays.range(min, max, value);
-    context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
-  });
+  return z
+    .int()
+    .superRefine((value, context) => {
+      if (value >= min && value <= max) return;
+      const found = valueSays.range(min, max, value);
+      context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
+    })
+    .meta({ minimum: min, maximum: max });
 }
 
 export const label = text((value) => (isLabel(value) ? undefined : valueSays.label(value)));

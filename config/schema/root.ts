@@ -1,4 +1,5 @@
 import * as z from "zod";
+import type { Document } from "../document.ts";
 import { cluster, join, network, role, storage } from "./cluster.ts";
 import { node } from "./node.ts";
 import { api, backup, ha, upgrades } from "./service.ts";
@@ -47,3 +48,14 @@ export type Draft<T> = T extends readonly (infer E)[]
     : T;
 
 export type DocumentDraft = Draft<DocumentInput>;
+
+/** Both ways: a field that only the schema or only the parsed document has does not compile. */
+type Fields<T> = T extends readonly (infer E)[]
+  ? Fields<E>
+  : T extends object
+    ? string extends keyof T
+      ? "map"
+      : { readonly [K in keyof T]-?: Fields<NonNullable<T[K]>> }
+    : "value";
+type AreSame<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false;
+true satisfies AreSame<Fields<DocumentInput>, Fields<Document>>;

@@ -1,0 +1,39 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { argumentValue, parseCmdline, unknownArguments } from "./cmdline.ts";
+
+const value = (text: string, name = "corium.config"): string | undefined => argumentValue(parseCmdline(text), name);
+
+describe("kernel command line", () => {
+  test("the last one wins", () => {
+    expect(value("quiet corium.config=/a corium.config=/b ro")).toBe("/b");
+  });
+
+  test("quotes around the value and around the argument are honoured", () => {
+    expect(value('x corium.config="/with space.yaml" y')).toBe("/with space.yaml");
+    expect(value('"corium.config=/with space.yaml" y')).toBe("/with space.yaml");
+  });
+
+  test("what follows -- is for init", () => {
+    expect(value("corium.config=/a -- corium.config=/b")).toBe("/a");
+  });
+
+  test("a value may hold an equals sign; an empty value is empty", () => {
+    expect(value("corium.config=https://h/x?a=b")).toBe("https://h/x?a=b");
+    expect(value("corium.config=")).toBe("");
+    expect(value("corium.config")).toBeUndefined();
+  });
+
+  test("unknown corium arguments warn with the nearest known one, others do not", () => {
+    const list = parseCmdline("ip=dhcp corium.confg=/a corium.config=/b corium.part.boot=x nomodeset");
+    expect(unknownArguments(list)).toEqual(["unknown kernel argument corium.confg, did you mean corium.config?"]);
+  });
+
+  test("any text is read without a crash", () => {
+    fc.assert(
+      fc.property(fc.string(), (text) => {
+        for (const { name } of parseCmdline(text)) expect(typeof name).toBe("string");
+      }),
+    );
+  });
+});

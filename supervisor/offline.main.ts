@@ -1,0 +1,126 @@
+/** Commands that work anywhere, with the very code that runs on the node: validate, schema, explain. */
+import { open } from "node:fs/promises";
+import type { Command, CommandIo } from "../kit/command.ts";
+import type { Finding } from "../kit/finding.ts";
+import { parseDocument, type ParsedDocument } from "../config/load.ts";
+import { formatFinding } from "../kit/finding.ts";
+
+const USAGE = "usage: corium validate [--output json] FILE… | -\n";
+
+export const validateCommand: Command = async (argv, io) => {
+  const files: string[] = [];
+  let output = "text";
+  let isFlagsOver = false;
+  for (let at = 0; at < argv.length; at++) {
+    const argument = argv[at] ?? "";
+    if (isFlagsOver || argument === "-" || !argument.startsWith("-")) files.push(argument);
+    else if (argument === "--") isFlagsOver = true;
+    else if (argument === "--output" || argument === "-o") output = argv[++at] ?? "";
+    else if (argument.startsWith("--output=")) output = argument.slice("--output=".length);
+    else return usage(io, `no option ${argument}`);
+  }
+  if (output !== "text" && output !== "json") return usage(io, `--output is text or json, got "${output}"`);
+  if (files.length === 0) return usage(io, "no file given");
+  const results = [];
+  for (const file of files) results.push({ file, ...(await validateFile(file, io)) });
+  io.out(output === "json" ? `${JSON.stringify(results.map(toJson), null, 2)}\n` : results.map(toText).join(""));
+  return results.every(({ document }) => document !== undefined) ? 0 : 1;
+};
+
+export const schemaCommand: Command = async (argv, io) => {
+  if (argv.length > 0) return usage(io, `no argument ${argv[0] ?? ""}`, "usage: corium schema\n");
+  const { documentJsonSchema } = await import("../config/json-schema.ts");
+  io.out(`${JSON.stringify(documentJsonSchema(), null, 2)}\n`);
+  return 0;
+};
+
+export const explainCommand: Command = async (argv, io) => {
+  const [field, ...more] = argv;
+  if (field === undefined || more.length > 0 || field.startsWith("-")) {
+    return usage(io, "one field wanted", "usage: corium explain FIELD, e.g. wireguard.peers.endpoint\n");
+  }
+  const [{ explain }, { classOf }] = await Promise.all([import("../config/explain.ts"), import("./field-class.ts")]);
+  const found = explain(field);
+  if ("near" in found) {
+    io.err(`corium: the document has no field "${field}"\n`);
+    for (const name of found.near) io.err(`  did you mean ${name}?\n`);
+    return 1;
+  }
+  const lines = [`${found.pattern}: ${found.kind}${found.isRequired ? ", required" : ""}`, `  ${found.description}`];
+  if (found.default !== undefined) lines.push(`  default: ${JSON.stringify(found.default)}`);
+  const fieldClass = classOf(found.pattern);
+  if (fieldClass !== undefined) lines.push(`  on a node in service: ${fieldClass}`);
+  if (found.fields.length > 0)
+    lines.push("", ...table(found.fields.map(({ name, kind, description }) => [name, kind, description])));
+  io.out(`${lines.join("\n")}\n`);
+  return 0;
+};
+
+function table(rows: readonly (readonly string[])[]): readonly string[] {
+  const width = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0));
+  const [first, second] = [width(0), Math.min(width(1), 32)];
+  return rows.map(([a = "", b = "", c = ""]) => `  ${a.padEnd(first)}  ${b.padEnd(second)}  ${c}`.trimEnd());
+}
+
+function usage(io: CommandIo, what: string, text = USAGE): number {
+  io.err(`corium: ${what}\n${text}`);
+  return 2;
+}
+
+async function validateFile(file: string, io: CommandIo): Promise<Pick<ParsedDocument, "findings" | "document">> {
+  const name = file === "-" ? "standard input" : file;
+  let content: string | Uint8Array;
+  try {
+    content = file === "-" ? await io.readStdin() : await readStart(file);
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
+    const message = code === "ENOENT" ? "there is no such file" : `it cannot be read (${code})`;
+    return { findings: [{ severity: "error", code: "unreadable", path: "", message, file: name }] };
+  }
+  return parseDocument(content, { file: name, nowMs: Date.now() });
+}
+
+/** One byte more than a document may have, so that a device file or a disk image does not fill the memory. */
+async function readStart(file: string): Promise<Uint8Array> {
+  const handle = await open(file, "r");
+  try {
+    const buffer = new Uint8Array(1024 * 1024 + 1);
+    let length = 0;
+    while (length < buffer.length) {
+      const { bytesRead } = await handle.read(buffer, length, buffer.length - length, null);
+      if (bytesRead === 0) break;
+      length += bytesRead;
+    }
+    return buffer.subarray(0, length);
+  } finally {
+    await handle.close();
+  }
+}
+
+interface Validated extends Pick<ParsedDocument, "findings" | "document"> {
+  readonly file: string;
+}
+
+function toJson({ file, findings, document }: Validated): unknown {
+  const problems = findings.map(({ severity, code, path, line, column, message, hint }: Finding) => ({
+    severity,
+    code,
+    path,
+    line,
+    column,
+    message,
+    hint,
+  }));
+  if (document === undefined) return { file, valid: false, problems };
+  const { role, cluster } = document;
+  return { file, valid: true, ...(role === undefined ? {} : { role }), cluster: cluster.name, problems };
+}
+
+function toText({ file, findings, document }: Validated): string {
+  const lines = findings.map(formatFinding);
+  const name = file === "-" ? "standard input" : file;
+  const errors = findings.filter(({ severity }) => severity === "error").length;
+  if (document === undefined) lines.push(`${name}: not valid: ${errors} ${errors === 1 ? "problem" : "problems"}`);
+  else lines.push(`${name}: valid: ${document.role ?? "no role yet"} of cluster ${document.cluster.name}`);
+  return `${lines.join("\n")}\n`;
+}
