@@ -35,16 +35,17 @@ export async function readInventory(
   const tree = await readTree(host);
   if (!tree.ok) return tree;
 
+  // Before our own probes open each disk.
+  const openers = await readOpeners(host);
   const unknown: string[] = [];
   const tops = physicalDisks({ tree: tree.value, diskTypes });
   const probed = tops.flatMap(({ top }) => contentNodes(top));
   const known = [...new Set([...tops.flatMap(({ top, paths }) => [top, ...paths]), ...probed])];
-  const [signatures, udev, holders, mappings, openers, medium] = await Promise.all([
+  const [signatures, udev, holders, mappings, medium] = await Promise.all([
     mapNodes(probed, (node) => probe(host, node, unknown)),
     mapNodes(known, async ({ path }) => (await readUdev(host, path)) ?? new Map<string, string>()),
     readHolders(host, tree.value),
     readMappings(host, tree.value),
-    readOpeners(host),
     mediumPaths(host, boot),
   ]);
   const arrays = await readMembers(host, probed, signatures, holders, unknown);
@@ -133,6 +134,19 @@ async function readMappings(host: Host, tree: readonly BlockNode[]): Promise<Raw
 
 /** Programs with a block device open, from /proc: holders and mounts do not show a qemu or a ceph-osd on a raw disk. */
 async function readOpeners(host: Host): Promise<ReadonlyMap<string, readonly string[]>> {
+  const first = await lookForOpeners(host);
+  if (first.size === 0) return first;
+  // Somebody's probe is gone in a moment; who uses the disk is still there.
+  await host.clock.sleep(500);
+  const second = await lookForOpeners(host);
+  return new Map(
+    [...first]
+      .map(([device, programs]) => [device, programs.filter((each) => second.get(device)?.includes(each))] as const)
+      .filter(([, programs]) => programs.length > 0),
+  );
+}
+
+async function lookForOpeners(host: Host): Promise<ReadonlyMap<string, readonly string[]>> {
   const openers = new Map<string, string[]>();
   const listed = await host.files.list("/proc");
   const pids = (listed.ok ? listed.value : []).filter((name) => /^\d+$/.test(name));
@@ -146,7 +160,9 @@ async function readOpeners(host: Host): Promise<ReadonlyMap<string, readonly str
       );
       if (devices.size === 0) return;
       const name = await host.files.readText(`/proc/${pid}/comm`);
-      const program = name.ok ? name.value.trim() : "unknown";
+      // It ended while we looked.
+      if (!name.ok) return;
+      const program = name.value.trim();
       if (bystanders.test(program)) return;
       for (const device of devices) openers.set(device, [...(openers.get(device) ?? []), `${program} (pid ${pid})`]);
     }),
