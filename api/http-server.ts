@@ -14,6 +14,8 @@ export type BodyProblem = "too-large" | "timeout" | "broken";
 /** What a route knows beside the request itself. */
 export interface Wire {
   readonly caller: Caller;
+  /** Who it would be by now: what is pinned, revoked or past its end may have changed since. */
+  readonly recheck: () => Caller;
   readonly address: string;
   readonly readBody: (limitBytes: number) => Promise<Result<string, BodyProblem>>;
   /** The client went away, or the server stops. */
@@ -48,6 +50,7 @@ export async function exchange(
     else {
       response = await handle(request, {
         caller: caller(),
+        recheck: caller,
         address,
         signal: gone.signal,
         readBody: (limit) => {

@@ -1,0 +1,19 @@
+import type { Route } from "../route.ts";
+import { CONFIG_ROUTES } from "./config.ts";
+import { EVENT_ROUTES } from "./events.ts";
+import { LIFECYCLE_ROUTES } from "./lifecycle.ts";
+import { LOG_ROUTES } from "./logs.ts";
+import { OPERATION_ROUTES } from "./operations.ts";
+import { SERVICE_ROUTES } from "./services.ts";
+import { STATUS_ROUTES } from "./status.ts";
+
+/** All but enrolment, which is for strangers. */
+export const ROUTES: readonly Route[] = [
+  ...STATUS_ROUTES,
+  ...CONFIG_ROUTES,
+  ...OPERATION_ROUTES,
+  ...EVENT_ROUTES,
+  ...SERVICE_ROUTES,
+  ...LOG_ROUTES,
+  ...LIFECYCLE_ROUTES,
+];

@@ -1,0 +1,128 @@
+import { z } from "zod";
+
+import { hasErrors } from "../../kit/finding.ts";
+import { includesRole } from "../../kit/operator-role.ts";
+import type { Baseline, StoredDocument } from "../../state/model.ts";
+import type { ApplyAnswer, ConfigAnswer } from "../contract.ts";
+import { json, problem, sentence } from "../problem.ts";
+import type { Route, RouteContext } from "../route.ts";
+import { DOCUMENT_BODY_BYTES, withBody } from "../route.ts";
+
+const applySchema = z.strictObject({ document: z.string(), acknowledge: z.boolean().optional() });
+type Body = z.output<typeof applySchema>;
+
+/** Changes with each recorded baseline, also when the same document is recorded again. */
+export const etagOf = (baseline: Baseline): string => `"${baseline.document.id}-${baseline.inputHash.slice(0, 16)}"`;
+
+export const CONFIG_ROUTES: readonly Route[] = [
+  {
+    method: "GET",
+    path: "/v1/config",
+    role: "readonly",
+    summary: "the document that the node runs; secrets as fingerprints below admin",
+    run: getConfig,
+  },
+  {
+    method: "GET",
+    path: "/v1/config/status",
+    role: "readonly",
+    summary: "in-sync, pending or drifted, with the reasons",
+    run: async ({ services }) => json(200, await services.status.config()),
+  },
+  withBody({
+    method: "POST",
+    path: "/v1/config",
+    role: "admin",
+    summary: "before bootstrap the node's answer, afterwards a gated apply; ?dryRun=true only plans",
+    schema: applySchema,
+    limitBytes: DOCUMENT_BODY_BYTES,
+    run: postConfig,
+  }),
+];
+
+function getConfig({ services, role }: RouteContext): Response {
+  const baseline = services.state.baseline.get();
+  const stored: StoredDocument | undefined = baseline?.document ?? services.state.documents.latest();
+  if (stored === undefined) {
+    return problem(404, "this node has no document yet; give it one with `cctl apply`", { reason: "unconfigured" });
+  }
+  const etag = baseline === undefined ? `"${stored.id}"` : etagOf(baseline);
+  const answer: ConfigAnswer = {
+    document: includesRole(role, "admin") ? stored.text : services.config.redact(stored.text),
+    sha256: stored.sha256,
+    at: new Date(stored.atMs).toISOString(),
+    etag,
+  };
+  return json(200, answer, { etag });
+}
+
+async function postConfig(context: RouteContext<Body>): Promise<Response> {
+  const { services, headers, body, requester, query } = context;
+  const dryRun = query.get("dryRun");
+  if (dryRun !== null && dryRun !== "true" && dryRun !== "false" && dryRun !== "") {
+    return problem(400, "dryRun is true or false", { reason: "invalid-query" });
+  }
+  const isDryRun = dryRun === "true" || dryRun === "";
+  const { findings, document } = services.config.parse(body.document);
+  if (document === undefined || hasErrors(findings)) {
+    return problem(400, "the document is not valid, and nothing was changed; see problems", {
+      reason: "invalid-document",
+      problems: findings,
+    });
+  }
+  const baseline = services.state.baseline.get();
+  const wanted = headers.get("if-match");
+  if (wanted !== null && wanted !== "*" && (baseline === undefined || wanted !== etagOf(baseline))) {
+    return problem(412, "somebody applied in between; look at the plan again", { reason: "changed-in-between" });
+  }
+  if (baseline === undefined) return answerBeforeBootstrap(context, isDryRun);
+
+  const outcome = await services.apply.apply({
+    document: body.document,
+    acknowledge: body.acknowledge === true,
+    isDryRun,
+    requester,
+  });
+  if (outcome.kind === "refused") return json(outcome.status, outcome.body);
+  const now = services.state.baseline.get();
+  const etag = now === undefined ? undefined : etagOf(now);
+  return json(200, { ...outcome.answer, ...(etag === undefined ? {} : { etag }) }, etag === undefined ? {} : { etag });
+}
+
+/** No baseline yet: the document becomes source 1, and bootstrap is started again with it. */
+async function answerBeforeBootstrap(context: RouteContext<Body>, isDryRun: boolean): Promise<Response> {
+  const { services, body, requester } = context;
+  const { findings, document } = services.config.parse(body.document);
+  const consequence =
+    document?.role === undefined
+      ? "the node goes on waiting for its role"
+      : `the node becomes a ${document.role} of cluster ${document.cluster.name}`;
+  const answer: ApplyAnswer = {
+    status: isDryRun ? "planned" : "applied",
+    ...(document?.role === undefined ? {} : { role: document.role }),
+    fields: [],
+    restarted: [],
+    files: [],
+    consequences: [consequence],
+    warnings: findings,
+  };
+  if (isDryRun) return json(200, answer);
+  if ((await services.bootstrap.state()) === "running") {
+    const operation = services.state.operations.running()?.id;
+    return problem(409, "the node is being provisioned; wait until that ends or fails", {
+      reason: "busy",
+      ...(operation === undefined ? {} : { operation }),
+    });
+  }
+  const written = await services.host.files.write(services.paths.config, body.document, { mode: 0o600 });
+  if (!written.ok) return problem(503, sentence(written.error), { reason: "not-written" });
+  const atMs = services.host.clock.nowMs();
+  services.state.documents.add({ text: body.document, atMs, requester, origin: "apply" });
+  const poked = await services.bootstrap.poke();
+  if (!poked.ok) {
+    return problem(503, `the document is written, but bootstrap could not be started: ${sentence(poked.error)}`, {
+      reason: "bootstrap",
+    });
+  }
+  return json(200, answer);
+}

@@ -1,0 +1,76 @@
+/** What the routes work with; the composition root fills it, tests fill it with fakes. */
+import type { Document } from "../config/document.ts";
+import type { AppError } from "../kit/app-error.ts";
+import type { Finding } from "../kit/finding.ts";
+import type { Paths } from "../kit/paths.ts";
+import type { Host } from "../kit/ports.ts";
+import type { Result } from "../kit/result.ts";
+import type { Requester } from "../state/model.ts";
+import type { State } from "../state/open.ts";
+import type { ApplyAnswer, ConfigStatusAnswer, DiskAnswer, ErrorBody, HealthAnswer, NodeAnswer } from "./contract.ts";
+import type { Enrolment } from "./enrolment.ts";
+
+export interface ApiServices {
+  readonly host: Host;
+  readonly paths: Paths;
+  readonly version: string;
+  readonly state: State;
+  /** The database can't be used: what is answered from it would be wrong, so it is refused with 503. */
+  readonly stateProblem?: AppError;
+  /** Present while nobody owns the node and it may be claimed. */
+  readonly enrolment?: Enrolment;
+  readonly config: ConfigService;
+  readonly bootstrap: BootstrapControl;
+  readonly status: StatusService;
+  /** Present once the node has something to compare with. */
+  readonly apply: ApplyService;
+}
+
+export interface ParsedText {
+  readonly findings: readonly Finding[];
+  readonly document?: Document;
+}
+
+/** The node's own document, as bootstrap would find it now. */
+export type OwnDocument =
+  | { readonly kind: "none" }
+  | { readonly kind: "found"; readonly text: string; readonly origin: string }
+  | { readonly kind: "failed"; readonly error: AppError };
+
+export interface ConfigService {
+  readonly parse: (text: string) => ParsedText;
+  readonly findOwn: () => Promise<OwnDocument>;
+  /** For readers below admin: secrets as fingerprints. */
+  readonly redact: (text: string) => string;
+}
+
+/** The other process that changes the node. */
+export interface BootstrapControl {
+  /** `running`: it changes the machine right now, and may not be disturbed. */
+  state(): Promise<"idle" | "waiting" | "running" | "failed" | "done">;
+  /** Start it again unless it runs: a claim, a document or a retry has come. */
+  poke(): Promise<Result<void, AppError>>;
+}
+
+export interface StatusService {
+  health(): Promise<HealthAnswer>;
+  node(): Promise<NodeAnswer>;
+  disks(): Promise<Result<readonly DiskAnswer[], AppError>>;
+  config(): Promise<ConfigStatusAnswer>;
+}
+
+export interface ApplyRequest {
+  readonly document: string;
+  readonly acknowledge: boolean;
+  readonly isDryRun: boolean;
+  readonly requester: Requester;
+}
+
+export type ApplyOutcome =
+  | { readonly kind: "answer"; readonly answer: ApplyAnswer }
+  | { readonly kind: "refused"; readonly status: 400 | 409 | 503; readonly body: ErrorBody };
+
+/** The gate (apply/): refuses without a trace, or makes the whole document true. */
+export interface ApplyService {
+  apply(request: ApplyRequest): Promise<ApplyOutcome>;
+}
