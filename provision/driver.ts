@@ -10,10 +10,11 @@ import type { Probes } from "./lint.ts";
 import { appError, fail } from "../kit/app-error.ts";
 import { err, ok } from "../kit/result.ts";
 import { Secret } from "../kit/secret.ts";
+import { parseDuration } from "../config/duration.ts";
 import { vrrpLink } from "./addresses.ts";
 import { judgeClock } from "./clock.ts";
 import { parseLinks, parseMemory, parseNameservers, parseRoutes } from "./facts.ts";
-import { backoffMs, durationMs, judgeFileError, judgeHttpError, judgeStatus, judgeText, shownUrl } from "./secrets.ts";
+import { backoffMs, judgeFileError, judgeHttpError, judgeStatus, judgeText, shownUrl } from "./secrets.ts";
 
 /** The wait for whatever comes: long enough for a slow console, short enough for a person. */
 const pollMs = 1_000;
@@ -204,7 +205,7 @@ async function resolveOne(
 ): Promise<Result<Secret, AppError>> {
   const { source } = field;
   const startMs = host.clock.monotonicMs();
-  const limitMs = source.waitFor === undefined ? 0 : durationMs(source.waitFor);
+  const limitMs = source.waitFor === undefined ? 0 : (parseDuration(source.waitFor) ?? 0);
   for (let attempt = 0; ; attempt++) {
     const outcome = await attemptSecret(host, field);
     if (outcome.kind === "value") return ok(new Secret(field.path, outcome.text));

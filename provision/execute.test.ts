@@ -234,7 +234,7 @@ describe("execute", () => {
     const swapped: FormatStep = { ...format("9", uuidOf("1")), id: "disk:1:format" };
     expect(causeCode(await runOrDie([swapped], powered(machine, memory).execution))).toBe("intent-disks");
     expect(machine.runs).toEqual([]);
-    const corrected = { ...powered(machine, memory).execution, isNewDecision: true };
+    const corrected = { ...powered(machine, memory).execution, isSuperseded: () => true };
     expect(await runOrDie([swapped], corrected)).toEqual(ok(undefined));
     expect(machine.runs).toEqual(["9"]);
   });

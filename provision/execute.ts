@@ -34,10 +34,10 @@ export interface Execution {
   /** What is being done or waited for; `undefined` clears it. */
   readonly onMessage?: (message: string | undefined) => void;
   /**
-   * The document was replaced since the journal's intents were written. Then other disks, or the same ones in another
-   * role, are a new decision that the planner has consent for; otherwise they are a mix-up and refused.
+   * The document was replaced since this intent was written. Then other disks, or the same ones in another role, are a
+   * new decision that the planner has consent for; otherwise they are a mix-up and refused.
    */
-  readonly isNewDecision?: boolean;
+  readonly isSuperseded?: (intent: Intent) => boolean;
   /** Looked at between steps: what has begun is finished. */
   readonly signal?: AbortSignal;
 }
@@ -107,7 +107,7 @@ async function mayDestroy(
   intent: Intent | undefined,
   execution: Execution,
 ): Promise<Result<void, AppError>> {
-  if (intent !== undefined && execution.isNewDecision !== true) {
+  if (intent !== undefined && execution.isSuperseded?.(intent) !== true) {
     const decided = matchesIntent(step, destroys, intent);
     if (!decided.ok) return decided;
   }

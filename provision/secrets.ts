@@ -16,16 +16,6 @@ export type Attempt =
 /** 2 s doubling to 32 s. */
 export const backoffMs = (attempt: number): number => Math.min(2_000 * 2 ** Math.min(attempt, 10), 32_000);
 
-/** `90s`, `15m`, `1m30s`, `1h`; the document's rules have checked the form. */
-export function durationMs(text: string): number {
-  const unitMs = { h: 3_600_000, m: 60_000, s: 1_000 } as const;
-  let sum = 0;
-  for (const [, count = "0", unit = "s"] of text.matchAll(/(\d+)([hms])/g)) {
-    sum += Number(count) * unitMs[unit as keyof typeof unitMs];
-  }
-  return sum;
-}
-
 /** A trailing newline belongs to the file, not to the secret. */
 export function judgeText(text: string, where: string): Attempt {
   const trimmed = text.trim();

@@ -5,6 +5,7 @@ import type { Result } from "../../kit/result.ts";
 import type { Executors, StepContext, StepState } from "../../kit/step.ts";
 import type { DiskWipeStep } from "../../disks/model.ts";
 import type { BootStep, DocumentStep, InstallStep, LoaderStep, PartitionStep, SlotStep, StateStep } from "./model.ts";
+import { confirmDevices } from "../../disks/steps/driver.ts";
 import { BOOT_ENV_PATH, encodeBootEnv, newBootEnv } from "../../iso/bootenv.ts";
 import { bootSectors } from "../../iso/loader.ts";
 import { fail } from "../../kit/app-error.ts";
@@ -78,6 +79,8 @@ async function checkTable(
 
 async function writeTable(step: PartitionStep, { host }: StepContext): Promise<Result<void, AppError>> {
   const { device, layout } = step;
+  const confirmed = await confirmDevices(host, [device]);
+  if (!confirmed.ok) return confirmed;
   const argv = ["sfdisk", "--wipe", "always", "--wipe-partitions", "always", "--lock", device.path];
   const made = await tool(host, argv, { stdin: installingScript(layout) });
   if (!made.ok) return made;
@@ -229,6 +232,8 @@ async function writeLoader(step: LoaderStep, { host }: StepContext): Promise<Res
     return host.files.write(`${mounted}/corium/id.cfg`, idConfig(step.installation), { mode: 0o644 });
   });
   if (!filled.ok) return filled;
+  const confirmed = await confirmDevices(host, [step.device]);
+  if (!confirmed.ok) return confirmed;
   const { bootCode, core } = sectors.value;
   for (const [bytes, path] of [
     [core, partitionPath(step.biosPartUuid)],
@@ -312,6 +317,8 @@ async function makeBootable(step: BootStep, { host }: StepContext): Promise<Resu
     host.files.write(`${mounted}/${BOOT_ENV_PATH}`, encodeBootEnv(newBootEnv(step.installation)), { mode: 0o644 }),
   );
   if (!written.ok) return written;
+  const confirmed = await confirmDevices(host, [step.device]);
+  if (!confirmed.ok) return confirmed;
   const named = await tool(host, relabelArgv(step.device.path));
   return named.ok ? settle(host, step.device.path) : named;
 }

@@ -1,0 +1,150 @@
+/** Document + facts + what we remember → every step of a first boot, in order. Pure; nothing is left to decide. */
+import type { Document } from "../config/document.ts";
+import type { RecordedAddresses } from "../kit/addresses.ts";
+import type { Inventory, OwnedStorage } from "../kit/disk.ts";
+import type { Finding } from "../kit/finding.ts";
+import type { StepBase } from "../kit/step.ts";
+import type { Intent } from "../state/model.ts";
+import type { K0sStep } from "../k0s/model.ts";
+import type { MachineFacts } from "./facts.ts";
+import type { Probes } from "./lint.ts";
+import type { NodeStep } from "./model.ts";
+import type { RenderedNode } from "./render.ts";
+import type { StorageStep } from "./storage.ts";
+import { planK0s } from "../k0s/plan.ts";
+import { renderK0s } from "../k0s/render.ts";
+import { hasErrors } from "../kit/finding.ts";
+import { recordAddresses } from "./addresses.ts";
+import { lintBootstrap } from "./lint.ts";
+import { renderNode } from "./render.ts";
+import { isBehindOverlay } from "./secrets.ts";
+import { planStorage } from "./storage.ts";
+import { renderTimers } from "./timers.ts";
+
+export type ProvisionStep = NodeStep | StorageStep | K0sStep;
+
+/** A secret that the document names but does not hold. */
+export interface NamedSecret {
+  readonly path: string;
+  readonly source: {
+    readonly url?: string;
+    readonly file?: string;
+    readonly authFile?: string;
+    readonly waitFor?: string;
+  };
+}
+
+export interface BootstrapInput {
+  readonly document: Document;
+  readonly documentSha256: string;
+  readonly facts: MachineFacts;
+  readonly probes: Probes;
+  readonly inventory: Inventory;
+  readonly owned: readonly OwnedStorage[];
+  readonly intents: readonly Intent[];
+  readonly secrets: readonly NamedSecret[];
+  /** An earlier attempt of ours got as far as k0s. */
+  readonly hasK0sRecord: boolean;
+  readonly marker: string;
+  readonly uuid: () => string;
+}
+
+export interface BootstrapPlan {
+  /** Empty when there is an error among the findings. */
+  readonly steps: readonly ProvisionStep[];
+  readonly findings: readonly Finding[];
+  readonly rendered: RenderedNode;
+  readonly addresses: RecordedAddresses;
+  /** To be recorded once the storage steps ran. */
+  readonly owned: readonly OwnedStorage[];
+}
+
+export function planBootstrap(input: BootstrapInput): BootstrapPlan {
+  const { document, facts, probes, hasK0sRecord } = input;
+  const addresses = recordAddresses(document, facts);
+  const rendered = renderNode({ document, addresses, hostname: facts.hostname, machineId: facts.machineId });
+  const storage = planStorage(input);
+  const findings = [
+    ...lintRole(document),
+    ...lintBootstrap({ document, facts, probes, hasK0sRecord }),
+    ...storage.findings,
+    ...rendered.findings,
+  ];
+  const base = { findings, rendered, addresses, owned: storage.owned };
+  if (hasErrors(findings)) return { ...base, steps: [], owned: [] };
+  const [direct, behindOverlay] = splitSecrets(input);
+  const steps: readonly ProvisionStep[] = [
+    { kind: "node:clock", id: "clock", title: "make sure of the time" },
+    ...secretsStep("secrets", direct, ""),
+    { kind: "node:hostname", id: "hostname", title: `name the node ${rendered.hostname}`, hostname: rendered.hostname },
+    ...storage.steps,
+    ...secretsStep("secrets:overlay", behindOverlay, " through the overlay"),
+    ...planK0s(document, renderK0s({ document, addresses })),
+    ...lastSteps(input, rendered, addresses),
+  ];
+  return { ...base, steps };
+}
+
+function lintRole(document: Document): Finding[] {
+  if (document.role !== undefined) return [];
+  return [
+    {
+      severity: "error",
+      code: "missing",
+      path: "role",
+      message: "the node has no role yet",
+      hint: "give it a document with one",
+    },
+  ];
+}
+
+/** Those that can only be reached once the tunnel is up wait for it; the tunnel's own never do. */
+function splitSecrets({
+  document,
+  secrets,
+}: BootstrapInput): readonly [readonly NamedSecret[], readonly NamedSecret[]] {
+  const isLater = ({ path, source }: NamedSecret): boolean =>
+    source.url !== undefined && !path.startsWith("wireguard") && isBehindOverlay(source.url, document);
+  return [secrets.filter((secret) => !isLater(secret)), secrets.filter(isLater)];
+}
+
+function secretsStep(id: string, secrets: readonly NamedSecret[], how: string): readonly NodeStep[] {
+  if (secrets.length === 0) return [];
+  const fields = secrets.map(({ path }) => path);
+  return [{ kind: "node:secrets", id, title: `get ${fields.join(", ")}${how}`, fields }];
+}
+
+function lastSteps(input: BootstrapInput, rendered: RenderedNode, addresses: RecordedAddresses): readonly NodeStep[] {
+  const timers = renderTimers(input.document);
+  return [
+    { kind: "node:timers", id: "timers", title: "set the timers", ...timers },
+    {
+      kind: "node:baseline",
+      id: "baseline",
+      title: "record what the node runs",
+      documentSha256: input.documentSha256,
+      hostname: rendered.hostname,
+      machineId: input.facts.machineId,
+      addresses,
+      k0sVersion: input.facts.k0sVersion ?? "",
+      rendered: rendered.files.map((file) => file.path),
+    },
+    { kind: "node:marker", id: "marker", title: "enter service", path: input.marker },
+  ];
+}
+
+/** `id: title`, then each program below it. */
+export function describePlan<S extends StepBase>(
+  steps: readonly S[],
+  argvOf: (step: S) => readonly (readonly string[])[],
+): string {
+  return steps
+    .flatMap((step) => [
+      `${step.id}: ${step.title}`,
+      ...argvOf(step).map((argv) => `    ${argv.map(quoted).join(" ")}`),
+    ])
+    .map((line) => `${line}\n`)
+    .join("");
+}
+
+const quoted = (word: string): string => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);

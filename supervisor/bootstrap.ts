@@ -1,0 +1,207 @@
+/** First boot, in the order of the specification: from a document to a node in service, or to an installed disk. */
+import type { Document } from "../config/document.ts";
+import type { SecretField } from "../config/secrets.ts";
+import type { AppError } from "../kit/app-error.ts";
+import type { Result } from "../kit/result.ts";
+import type { BootstrapPlan, NamedSecret } from "../provision/plan.ts";
+import type { BaselineStep } from "../provision/model.ts";
+import type { NodePorts } from "../provision/steps.ts";
+import type { BootstrapServices } from "./bootstrap-services.ts";
+import type { Obtained } from "./obtain-document.ts";
+import { checkResolvedSecret, secretFields } from "../config/secrets.ts";
+import { inputHash } from "../apply/input-hash.ts";
+import { RENDER_VERSION } from "../apply/render-version.ts";
+import { fail } from "../kit/app-error.ts";
+import { formatFinding, hasErrors } from "../kit/finding.ts";
+import { ok } from "../kit/result.ts";
+import type { Secret } from "../kit/secret.ts";
+import { probeCluster, readFacts, readImageTime } from "../provision/driver.ts";
+import { finishTable } from "../provision/install/driver.ts";
+import { planBootstrap } from "../provision/plan.ts";
+import { obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
+import { installFromLive } from "./install.ts";
+import {
+  beginOperation,
+  concluded,
+  failed,
+  isSuperseded,
+  type Outcome,
+  rememberDocument,
+  runSteps,
+} from "./run-operation.ts";
+
+/** The exit status; a failure was shown on console and API. */
+export async function bootstrap(services: BootstrapServices): Promise<number> {
+  const isLive = services.boot.mode === "live";
+  return concluded(services, await (isLive ? installFromLive(services) : bootstrapFromDisk(services)));
+}
+
+async function bootstrapFromDisk(services: BootstrapServices): Promise<Outcome> {
+  const { host, paths, reporter, state } = services;
+  const marker = await host.files.stat(paths.marker);
+  if (!marker.ok) return failed(marker.error);
+  if (marker.value !== null) {
+    reporter.say({ state: "done" });
+    return { ok: true };
+  }
+  await healTable(services);
+  const first = await obtainDocument(services);
+  if (!first.ok) return failed(first.error);
+  if (first.value === undefined) {
+    reporter.say({ state: "idle", message: "waiting to be claimed and given a document" });
+    return { ok: true };
+  }
+  const passed = await passGate(services, first.value);
+  if (!passed.ok) return failed(passed.error);
+  const operation = await beginOperation(services, "bootstrap");
+  if (!operation.ok) return failed(operation.error);
+  const provisioned = await provision(services, passed.value, operation.value);
+  if (!provisioned.ok) return failed(provisioned.error, operation.value);
+  const atMs = host.clock.nowMs();
+  state.operations.end(operation.value, { phase: "succeeded" }, atMs);
+  state.events.add({ atMs, kind: "in-service", severity: "info", message: "this node is in service" });
+  reporter.say({ state: "done" });
+  return { ok: true };
+}
+
+async function healTable({ host, boot, state, reporter }: BootstrapServices): Promise<void> {
+  if (boot.partUuids === undefined) return;
+  const healed = await finishTable(host, boot.partUuids.state);
+  if (!healed.ok) reporter.warn(`the name of the state partition could not be corrected: ${healed.error.message}`);
+  else if (healed.value) {
+    const message = "the installation was completed: power was lost in its last act";
+    state.events.add({ atMs: host.clock.nowMs(), kind: "install-completed", severity: "info", message });
+  }
+}
+
+async function provision(
+  services: BootstrapServices,
+  { document, found }: Obtained,
+  operation: string,
+): Promise<Result<void, AppError>> {
+  const { host, state, reporter } = services;
+  reporter.say({ state: "running", message: "looking at the machine" });
+  const secrets = secretFields(document);
+  const planned = await inspectAndPlan(services, document, found.sha256, secrets);
+  if (!planned.ok) return planned;
+  const { plan, k0sVersion } = planned.value;
+  for (const finding of plan.findings) if (finding.severity === "warning") reporter.warn(formatFinding(finding));
+  if (hasErrors(plan.findings)) return { ok: false, error: refusedBy(plan.findings) };
+  const storedAtMs = rememberDocument(services, found);
+  const known = inlineSecrets(secrets);
+  const ports = nodePorts(services, document, secrets, known, k0sVersion);
+  const owned = [...plan.owned];
+  const storage = new Set(plan.steps.filter(({ kind }) => /^(disk|raid):/.test(kind)).map(({ id }) => id));
+  const done = await runSteps(services, {
+    operation,
+    steps: plan.steps,
+    executors: services.executors(ports),
+    secrets: known,
+    isSuperseded: (intent) => isSuperseded(intent, storedAtMs),
+    onStep: (step, stepState) => {
+      if (stepState !== "done" && stepState !== "skipped") return;
+      storage.delete(step.id);
+      if (step.id === "clock") state.meta.raiseTimeFloor(host.clock.nowMs());
+      // Ours from the moment that all of it is there: adopted from now on, whatever wipe says.
+      if (storage.size === 0) for (const each of owned.splice(0)) state.owned.put(each);
+    },
+  });
+  if (done.ok && state.meta.get("held") !== undefined) state.meta.remove("held");
+  return done;
+}
+
+const inlineSecrets = (secrets: readonly SecretField[]): Map<string, Secret> =>
+  new Map(secrets.flatMap(({ path, inline }) => (inline === undefined ? [] : [[path, inline] as const])));
+
+export const namedSecrets = (secrets: readonly SecretField[]): readonly NamedSecret[] =>
+  secrets.flatMap(({ path, source }) => (source === undefined ? [] : [{ path, source }]));
+
+export async function inspectAndPlan(
+  services: Pick<BootstrapServices, "host" | "state" | "paths" | "readInventory">,
+  document: Document,
+  documentSha256: string,
+  secrets: readonly SecretField[],
+): Promise<Result<{ readonly plan: BootstrapPlan; readonly k0sVersion: string }, AppError>> {
+  const { host, state, paths } = services;
+  const facts = await readFacts(host);
+  if (!facts.ok) return facts;
+  const inventory = await services.readInventory();
+  if (!inventory.ok) return inventory;
+  const plan = planBootstrap({
+    document,
+    documentSha256,
+    facts: facts.value,
+    probes: await probeCluster(host, document, facts.value),
+    inventory: inventory.value,
+    owned: state.owned.list(),
+    intents: state.journal.intents(),
+    secrets: namedSecrets(secrets),
+    hasK0sRecord: hasK0sRecord(services),
+    marker: paths.marker,
+    uuid: () => host.random.uuid(),
+  });
+  return ok({ plan, k0sVersion: facts.value.k0sVersion ?? "" });
+}
+
+/** Did an earlier attempt begin with k0s? Each step is recorded before it runs. */
+const hasK0sRecord = ({ state }: Pick<BootstrapServices, "state">): boolean =>
+  state.operations
+    .list()
+    .some(
+      ({ kind, steps }) =>
+        kind === "bootstrap" && steps.some(({ id, startedAtMs }) => id === "k0s:install" && startedAtMs !== undefined),
+    );
+
+function nodePorts(
+  services: BootstrapServices,
+  document: Document,
+  documentSecrets: readonly SecretField[],
+  secrets: Map<string, Secret>,
+  k0sVersion: string,
+): NodePorts {
+  const { host, state, reporter } = services;
+  return {
+    clockFloor: async () => ({ imageMs: await readImageTime(host), lastSeenMs: state.meta.timeFloorMs() }),
+    warn: (message) => {
+      reporter.warn(message);
+      state.events.add({ atMs: host.clock.nowMs(), kind: "bootstrap", severity: "warning", message });
+    },
+    secretSources: new Map(namedSecrets(documentSecrets).map((secret) => [secret.path, secret])),
+    checkSecret: (path, secret) => {
+      const role = document.role === undefined ? {} : { role: document.role };
+      return checkResolvedSecret(path, secret, { ...role, nowMs: host.clock.nowMs() });
+    },
+    secrets,
+    baseline: {
+      isRecorded: (step) => isRecorded(services, step),
+      record: (step, rendered) => {
+        const stored = state.documents.list().find(({ sha256 }) => sha256 === step.documentSha256);
+        if (stored === undefined) return fail("document-gone", "the document is not among those that are kept");
+        const { hostname, machineId, addresses } = step;
+        state.baseline.set({
+          document: stored,
+          hostname,
+          machineId,
+          addresses,
+          k0sVersion,
+          inputHash: inputHash({ document, secrets, addresses, hostname, k0sVersion, fingerprintKey: machineId }),
+          renderVersion: RENDER_VERSION,
+          rendered,
+          atMs: host.clock.nowMs(),
+        });
+        return ok(undefined);
+      },
+    },
+    recordMarker: (atMs) => state.meta.set("in-service-at-ms", String(atMs)),
+  };
+}
+
+function isRecorded({ state }: BootstrapServices, step: BaselineStep): boolean {
+  const found = state.baseline.get();
+  return (
+    found?.document.sha256 === step.documentSha256 &&
+    found.hostname === step.hostname &&
+    found.machineId === step.machineId &&
+    found.k0sVersion === step.k0sVersion
+  );
+}
