@@ -1,0 +1,266 @@
+/**
+ * The apply: all of a document's safe difference becomes true now, or nothing of it.
+ *
+ * check → snapshot → write → restart → wait until k0s answers → record. Until it is recorded every failure puts the
+ * files back; `recoverApply` does the same for a process or a machine that died in between.
+ */
+import { createHash } from "node:crypto";
+import { type AppError, appError, fail } from "../kit/app-error.ts";
+import type { Paths } from "../kit/paths.ts";
+import type { Host } from "../kit/ports.ts";
+import type { RenderedFile } from "../kit/rendered.ts";
+import { err, ok, type Result } from "../kit/result.ts";
+import { Secret } from "../kit/secret.ts";
+import { parse } from "yaml";
+import { fillSecrets } from "../k0s/fill.ts";
+import { isWritten, validateConfig } from "../k0s/driver.ts";
+import { valueAt } from "../k0s/merge.ts";
+import { K0S_CONFIG } from "../k0s/paths.ts";
+import { restartAndWait } from "../k0s/service/driver.ts";
+import type { OperationStep, RenderedDigests } from "../state/model.ts";
+import type { Document } from "../config/document.ts";
+import type { ApplyPlan, FileChange } from "./plan.ts";
+import { closeRecord, dropTimers, isUnitPath, restoreFiles, settleTimers, takeSnapshot } from "./undo/driver.ts";
+import type { UndoRecord } from "./undo/model.ts";
+
+export interface ApplyRequest {
+  readonly operation: string;
+  readonly plan: ApplyPlan;
+  readonly document: Document;
+  /** As it was given; becomes source 1. */
+  readonly text: string;
+  /** Resolved, by field path. A secret that only its source knew is taken from the file that is in place. */
+  readonly secrets: ReadonlyMap<string, Secret>;
+  /** Of the baseline. */
+  readonly rendered: RenderedDigests;
+  /** How long k0s may take to answer before the files are put back. */
+  readonly timeoutMs?: number;
+}
+
+export interface ApplyPorts {
+  readonly host: Host;
+  readonly paths: Pick<Paths, "stateDir" | "config">;
+  readonly report: (message: string) => void;
+  readonly onStep: (step: Pick<OperationStep, "id" | "title">, state: OperationStep["state"]) => void;
+  /** Document and baseline, in one transaction; durable when it returns. */
+  readonly record: (rendered: RenderedDigests) => Result<void, AppError>;
+}
+
+export type ApplyOutcome =
+  | { readonly status: "unchanged" }
+  | { readonly status: "reconciled"; readonly restarted: readonly string[]; readonly written: readonly string[] }
+  /** Nothing was changed. */
+  | { readonly status: "failed"; readonly error: AppError }
+  /** It was changed and is as before again. */
+  | { readonly status: "rolled-back"; readonly error: AppError }
+  /** It could not be put back: `recoverApply` will try again, and nothing else is applied before. */
+  | { readonly status: "stuck"; readonly error: AppError };
+
+export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");
+
+/** The steps that an operation shows from the start. */
+export function applySteps(plan: ApplyPlan): readonly Pick<OperationStep, "id" | "title">[] {
+  const restarts = plan.restarts.map((unit) => ({ id: `apply:restart:${unit}`, title: `restart ${unit}` }));
+  return [STEPS.check, STEPS.snapshot, STEPS.write, ...restarts, STEPS.record];
+}
+
+const STEPS = {
+  check: { id: "apply:check", title: "check what was rendered" },
+  snapshot: { id: "apply:snapshot", title: "keep what will be replaced" },
+  write: { id: "apply:write", title: "write what changed" },
+  record: { id: "apply:record", title: "record what the node runs" },
+} as const;
+
+/** `plan` must be of this baseline and not refused; callers run `recoverApply` first and one apply at a time. */
+export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): Promise<ApplyOutcome> {
+  const { plan } = request;
+  const { host, paths } = ports;
+  if (plan.diff.result === "unchanged") return { status: "unchanged" };
+  if (plan.diff.result !== "reconcilable") {
+    return { status: "failed", error: appError("not-applicable", `this change is ${plan.diff.result}`) };
+  }
+  const changes = await step(ports, STEPS.check, () => prepare(request, ports));
+  if (!changes.ok) return { status: "failed", error: changes.error };
+  const snapshot = await step(ports, STEPS.snapshot, () =>
+    takeSnapshot(host, {
+      stateDir: paths.stateDir,
+      operation: request.operation,
+      plan: { ...plan, files: changes.value },
+      restarts: plan.restarts.includes("k0scontroller") ? ["k0scontroller"] : [],
+      documentSha256: sha256(request.text),
+    }),
+  );
+  if (!snapshot.ok) return { status: "failed", error: snapshot.error };
+  const done = await change(request, ports, changes.value, snapshot.value);
+  if (!done.ok) return rollBack(ports, request, snapshot.value, done.error);
+  const finished = await finish(request, ports, snapshot.value);
+  // Recorded: from here on it is what the node runs, and the next start finishes what is left.
+  if (!finished.ok) ports.report(`recorded, but not yet tidied up: ${finished.error.message}`);
+  return { status: "reconciled", restarted: plan.restarts, written: changes.value.map(({ path }) => path) };
+}
+
+async function step<T>(
+  ports: ApplyPorts,
+  shown: Pick<OperationStep, "id" | "title">,
+  work: () => Promise<Result<T, AppError>>,
+): Promise<Result<T, AppError>> {
+  ports.onStep(shown, "running");
+  const result = await work();
+  ports.onStep(shown, result.ok ? "done" : "failed");
+  return result;
+}
+
+/** Files with their secrets, checked by k0s itself; those that are in place already are left out. */
+async function prepare(
+  { plan, secrets }: ApplyRequest,
+  { host }: ApplyPorts,
+): Promise<Result<readonly FileChange[], AppError>> {
+  const known = await withStoredSecrets(host, secrets);
+  if (!known.ok) return known;
+  const changes: FileChange[] = [];
+  for (const change of plan.files) {
+    if (change.action === "remove") {
+      changes.push(change);
+      continue;
+    }
+    const filled = fillSecrets(change.file, known.value);
+    if (!filled.ok) return filled;
+    const written = await isWritten(host.files, filled.value);
+    if (!written.ok) return written;
+    if (written.value) continue;
+    if (change.path === K0S_CONFIG) {
+      const valid = await validateConfig(host, filled.value.content, known.value);
+      if (!valid.ok) return valid;
+    }
+    changes.push({ ...change, file: filled.value });
+  }
+  return ok(changes);
+}
+
+/** The VRRP password can't change in service, and its source may be gone: the file in place has it. */
+async function withStoredSecrets(
+  host: Host,
+  secrets: ReadonlyMap<string, Secret>,
+): Promise<Result<ReadonlyMap<string, Secret>, AppError>> {
+  if (secrets.has("ha.authPass") || secrets.has("ha.authPassFrom")) return ok(secrets);
+  const text = await host.files.readText(K0S_CONFIG);
+  if (!text.ok) return text.error.code === "ENOENT" ? ok(secrets) : text;
+  let config: unknown;
+  try {
+    config = parse(text.value);
+  } catch {
+    return fail("k0s-config", `${K0S_CONFIG} on this node is no YAML`, { hint: "it was changed by hand: put it back" });
+  }
+  const instances = valueAt(config, ["spec", "network", "controlPlaneLoadBalancing", "keepalived", "vrrpInstances"]);
+  const pass = Array.isArray(instances) ? valueAt(instances[0], ["authPass"]) : undefined;
+  if (typeof pass !== "string") return ok(secrets);
+  const field = "ha.authPassFrom";
+  return ok(new Map([...secrets, [field, new Secret(field, pass)]]));
+}
+
+/** Everything up to the record; a failure anywhere is undone by the caller. */
+async function change(
+  request: ApplyRequest,
+  ports: ApplyPorts,
+  changes: readonly FileChange[],
+  record: UndoRecord,
+): Promise<Result<void, AppError>> {
+  const { host } = ports;
+  const written = await step(ports, STEPS.write, async () => {
+    const dropped = await dropTimers(host, record.timers.gone);
+    if (!dropped.ok) return dropped;
+    for (const one of changes) {
+      const done = one.action === "remove" ? await host.files.remove(one.path) : await write(host, one.file);
+      if (!done.ok) return done;
+    }
+    const isChanged = changes.some(({ path }) => isUnitPath(path));
+    return settleTimers(host, { isChanged, wanted: record.timers.wanted });
+  });
+  if (!written.ok) return written;
+  const restarted = await restart(request, ports, record);
+  if (!restarted.ok) return restarted;
+  return step(ports, STEPS.record, async () => ports.record(digestsAfter(request.rendered, changes)));
+}
+
+const write = (host: Host, { path, content, mode, owner }: RenderedFile): Promise<Result<void, AppError>> =>
+  host.files.write(path, content, { mode, ...(owner === undefined ? {} : { owner }) });
+
+function digestsAfter(before: RenderedDigests, changes: readonly FileChange[]): RenderedDigests {
+  const digests = new Map(Object.entries(before));
+  for (const one of changes) {
+    if (one.action === "remove") digests.delete(one.path);
+    else digests.set(one.path, sha256(one.file.content));
+  }
+  return Object.fromEntries([...digests].toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+async function restart(request: ApplyRequest, ports: ApplyPorts, record: UndoRecord): Promise<Result<void, AppError>> {
+  for (const unit of record.restarts) {
+    const shown = { id: `apply:restart:${unit}`, title: `restart ${unit}` };
+    const done = await step(ports, shown, () =>
+      restartAndWait(ports, { unit, ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }) }),
+    );
+    if (!done.ok) return done;
+  }
+  return ok(undefined);
+}
+
+async function finish(
+  request: ApplyRequest,
+  { host, paths }: ApplyPorts,
+  record: UndoRecord,
+): Promise<Result<void, AppError>> {
+  const source = await writeSource(host, paths.config, request.text);
+  return source.ok ? closeRecord(host, paths.stateDir, record, "applied") : source;
+}
+
+/** Source 1: the document as it was given, comments and all; it may hold secrets. */
+export const writeSource = (host: Host, path: string, text: string): Promise<Result<void, AppError>> =>
+  host.files.write(path, text, { mode: 0o600 });
+
+async function rollBack(
+  ports: ApplyPorts,
+  request: ApplyRequest,
+  record: UndoRecord,
+  cause: AppError,
+): Promise<ApplyOutcome> {
+  const { host, paths } = ports;
+  ports.report("putting the files back");
+  const undone = await putBack(ports, request, record);
+  if (undone.ok) {
+    const closed = await closeRecord(host, paths.stateDir, record, "undone");
+    if (closed.ok) return { status: "rolled-back", error: cause };
+    return { status: "stuck", error: appError("undo", "the undo could not be recorded", { cause: closed.error }) };
+  }
+  return {
+    status: "stuck",
+    error: appError("undo", `the change failed (${cause.message}) and could not be taken back`, {
+      cause: undone.error,
+      hint: "the next start of the node tries again; until then nothing is applied",
+    }),
+  };
+}
+
+async function putBack(ports: ApplyPorts, request: ApplyRequest, record: UndoRecord): Promise<Result<void, AppError>> {
+  const restored = await restoreFiles(ports.host, record);
+  if (!restored.ok) return restored;
+  for (const unit of record.restarts) {
+    const back = await restartAndWait(ports, {
+      unit,
+      ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),
+    });
+    // The files are as before, and that is what can be done: k0s goes on trying by itself.
+    if (!back.ok) ports.report(`${unit} does not answer with the old files either: ${back.error.message}`);
+  }
+  return ok(undefined);
+}
+
+/** For `recoverApply`: writes source 1 of a document that is already the baseline. */
+export async function finishRecorded(
+  { host, paths }: Pick<ApplyPorts, "host" | "paths">,
+  document: { readonly text: string; readonly sha256: string },
+  documentSha256: string,
+): Promise<Result<void, AppError>> {
+  if (document.sha256 !== documentSha256) return err(appError("undo", "the recorded document is another one"));
+  return writeSource(host, paths.config, document.text);
+}

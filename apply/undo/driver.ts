@@ -1,0 +1,220 @@
+/**
+ * Undo of an apply. Order is everything: the copies are durable before the record names them, the record before the
+ * first file is replaced; so whenever power goes, either nothing was replaced or the record says how to go back.
+ */
+import { type AppError, appError, fail } from "../../kit/app-error.ts";
+import type { Host } from "../../kit/ports.ts";
+import { err, ok, type Result } from "../../kit/result.ts";
+import type { K0sUnit } from "../../k0s/paths.ts";
+import { service } from "../../k0s/service/driver.ts";
+import type { ApplyPlan } from "../plan.ts";
+import { type KeptFile, parseRecord, recordPath, undoFolder, type UndoRecord } from "./model.ts";
+
+/** Of operations that are over; an open one always stays. */
+const KEPT_RECORDS = 3;
+
+const PRIVATE = 0o600;
+
+interface SnapshotInput {
+  readonly stateDir: string;
+  readonly operation: string;
+  readonly plan: Pick<ApplyPlan, "files" | "timers">;
+  readonly restarts: readonly K0sUnit[];
+  readonly documentSha256: string;
+}
+
+async function keepFile(host: Host, path: string, copy: string): Promise<Result<KeptFile, AppError>> {
+  const stat = await host.files.stat(path, { noFollow: true });
+  if (!stat.ok) return stat;
+  if (stat.value === null) return ok({ path, before: null });
+  if (stat.value.kind !== "file") return fail("not-a-file", `${path} is a ${stat.value.kind}, not a file`);
+  const content = await host.files.read(path);
+  if (!content.ok) return content;
+  const written = await host.files.write(copy, content.value, { mode: PRIVATE });
+  return written.ok ? ok({ path, before: { mode: stat.value.mode, copy } }) : written;
+}
+
+const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/"));
+
+/** Copies what will be replaced. Anything unreadable fails here, when nothing is changed yet. */
+export async function takeSnapshot(host: Host, input: SnapshotInput): Promise<Result<UndoRecord, AppError>> {
+  const { stateDir, operation, plan } = input;
+  const files: KeptFile[] = [];
+  const newFolders = new Set<string>();
+  const knownTimers: string[] = [];
+  for (const [index, { path }] of plan.files.entries()) {
+    const kept = await keepFile(host, path, `${undoFolder(stateDir)}/${operation}/${index}`);
+    if (!kept.ok) return err(appError("snapshot", `${path} can't be kept for an undo`, { cause: kept.error }));
+    files.push(kept.value);
+    if (kept.value.before !== null) {
+      knownTimers.push(...plan.timers.wanted.filter((unit) => path.endsWith(`/${unit}`)));
+      continue;
+    }
+    const folder = await host.files.stat(folderOf(path));
+    if (!folder.ok) return folder;
+    if (folder.value === null) newFolders.add(folderOf(path));
+  }
+  const record: UndoRecord = {
+    operation,
+    atMs: host.clock.nowMs(),
+    state: "open",
+    files,
+    newFolders: [...newFolders],
+    restarts: input.restarts,
+    timers: plan.timers,
+    knownTimers,
+    documentSha256: input.documentSha256,
+  };
+  const written = await writeRecord(host, stateDir, record);
+  return written.ok ? ok(record) : written;
+}
+
+const writeRecord = (host: Host, stateDir: string, record: UndoRecord): Promise<Result<void, AppError>> =>
+  host.files.write(recordPath(stateDir, record.operation), `${JSON.stringify(record)}\n`, { mode: PRIVATE });
+
+/** The operation is over; of older sets only the newest stay. */
+export async function closeRecord(
+  host: Host,
+  stateDir: string,
+  record: UndoRecord,
+  state: "applied" | "undone",
+): Promise<Result<void, AppError>> {
+  const written = await writeRecord(host, stateDir, { ...record, state });
+  if (!written.ok) return written;
+  const records = await readRecords(host, stateDir);
+  if (!records.ok) return records;
+  const over = records.value.filter((one) => one.state !== "open").toSorted((a, b) => b.atMs - a.atMs);
+  for (const old of over.slice(KEPT_RECORDS)) {
+    const removed = await host.files.remove(`${undoFolder(stateDir)}/${old.operation}`, { recursive: true });
+    if (!removed.ok) return removed;
+  }
+  return ok(undefined);
+}
+
+/** Of sets whose record was written; copies without one are of an apply that replaced nothing. */
+export async function readRecords(host: Host, stateDir: string): Promise<Result<readonly UndoRecord[], AppError>> {
+  const names = await host.files.list(undoFolder(stateDir));
+  if (!names.ok) return names.error.code === "ENOENT" ? ok([]) : names;
+  const records: UndoRecord[] = [];
+  for (const name of names.value) {
+    const text = await host.files.readText(recordPath(stateDir, name));
+    if (!text.ok && text.error.code === "ENOENT") continue;
+    if (!text.ok) return text;
+    const record = parseRecord(text.value);
+    if (record === undefined) return fail("undo-record", `${recordPath(stateDir, name)} is damaged`);
+    records.push(record);
+  }
+  return ok(records);
+}
+
+/** Puts every file back as it was. May be run again after it was cut off at any point. */
+export async function restoreFiles(host: Host, record: UndoRecord): Promise<Result<void, AppError>> {
+  const addedTimers = record.timers.wanted.filter((unit) => !record.knownTimers.includes(unit));
+  const stopped = await dropTimers(host, addedTimers);
+  if (!stopped.ok) return stopped;
+  for (const { path, before } of record.files) {
+    if (before === null) {
+      const removed = await host.files.remove(path);
+      if (!removed.ok) return removed;
+      continue;
+    }
+    const content = await host.files.read(before.copy);
+    if (!content.ok) return content;
+    const written = await host.files.write(path, content.value, { mode: before.mode });
+    if (!written.ok) return written;
+  }
+  for (const folder of record.newFolders) {
+    const removed = await host.files.remove(folder, { recursive: true });
+    if (!removed.ok) return removed;
+  }
+  return settleTimers(host, { isChanged: hasUnits(record), wanted: [...record.timers.gone, ...record.knownTimers] });
+}
+
+const hasUnits = (record: UndoRecord): boolean => record.files.some(({ path }) => isUnitPath(path));
+
+export const isUnitPath = (path: string): boolean => path.startsWith("/etc/systemd/system/");
+
+/** Before their files go: systemd can't disable what it does not find any more. */
+export async function dropTimers(host: Host, units: readonly string[]): Promise<Result<void, AppError>> {
+  for (const unit of units) {
+    const status = await host.systemd.status(unit);
+    if (!status.ok) return status;
+    if (status.value.loadState === "not-found") continue;
+    const stopped = await host.systemd.stop(unit);
+    if (!stopped.ok) return stopped;
+    const disabled = await host.systemd.disable(unit);
+    if (!disabled.ok) return disabled;
+  }
+  return ok(undefined);
+}
+
+/** After their files came or changed: a running timer keeps its old schedule until it is restarted. */
+export async function settleTimers(
+  host: Host,
+  units: { readonly isChanged: boolean; readonly wanted: readonly string[] },
+): Promise<Result<void, AppError>> {
+  if (!units.isChanged) return ok(undefined);
+  const reloaded = await host.systemd.daemonReload();
+  if (!reloaded.ok) return reloaded;
+  for (const unit of units.wanted) {
+    const enabled = await host.systemd.enable(unit);
+    if (!enabled.ok) return enabled;
+    const restarted = await host.systemd.restart(unit);
+    if (!restarted.ok) return restarted;
+  }
+  return ok(undefined);
+}
+
+export interface Recovery {
+  readonly operation: string;
+  /** What became of the operation that a crash or a power cut had left in the middle. */
+  readonly outcome: "undone" | "finished";
+}
+
+export interface RecoverPorts {
+  readonly host: Host;
+  readonly stateDir: string;
+  /** Does the baseline already hold the document with this hash? */
+  readonly isRecorded: (documentSha256: string) => boolean;
+  /** The document was recorded, source 1 may still be the old one: writes it again. */
+  readonly finish: (documentSha256: string) => Promise<Result<void, AppError>>;
+}
+
+/**
+ * To be run at each start before k0s is up, and before each apply. What was recorded is finished, what was not is
+ * undone, so that the node is as before or as after, never between. k0s is restarted only where it already runs.
+ */
+export async function recoverApply(ports: RecoverPorts): Promise<Result<readonly Recovery[], AppError>> {
+  const { host, stateDir } = ports;
+  const records = await readRecords(host, stateDir);
+  if (!records.ok) return records;
+  const recoveries: Recovery[] = [];
+  for (const record of records.value) {
+    if (record.state !== "open") continue;
+    const isRecorded = ports.isRecorded(record.documentSha256);
+    const done = isRecorded ? await ports.finish(record.documentSha256) : await undo(host, record);
+    if (!done.ok) {
+      return err(
+        appError("undo", `the apply ${record.operation} was cut off and can't be undone`, { cause: done.error }),
+      );
+    }
+    const closed = await closeRecord(host, stateDir, record, isRecorded ? "applied" : "undone");
+    if (!closed.ok) return closed;
+    recoveries.push({ operation: record.operation, outcome: isRecorded ? "finished" : "undone" });
+  }
+  return ok(recoveries);
+}
+
+async function undo(host: Host, record: UndoRecord): Promise<Result<void, AppError>> {
+  const restored = await restoreFiles(host, record);
+  if (!restored.ok) return restored;
+  for (const unit of record.restarts) {
+    const status = await host.systemd.status(service(unit));
+    if (!status.ok) return status;
+    // The program died, not the machine: k0s may run with what has just been taken back.
+    if (status.value.activeState === "inactive") continue;
+    const restarted = await host.systemd.restart(service(unit));
+    if (!restarted.ok) return restarted;
+  }
+  return ok(undefined);
+}
