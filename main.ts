@@ -84,7 +84,8 @@ function processIo(): CommandIo {
 
 async function ask(question: string): Promise<string | undefined> {
   const { createInterface } = await import("node:readline/promises");
-  const lines = createInterface({ input: process.stdin, output: process.stderr });
+  const isDumb = process.env["TERM"] === "dumb";
+  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: !isDumb });
   const over = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));
   try {
     return await Promise.race([lines.question(question), over]);
