@@ -1,6 +1,7 @@
 /** The commands that make a node do one thing. */
 import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
+import type { OperationsAnswer } from "../api/contract.ts";
 import type { Arguments } from "./arguments.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
@@ -27,12 +28,32 @@ export const actingCommands: readonly CctlCommand[] = [
   },
   {
     words: ["retry"],
-    operands: "ADDR",
-    summary: "try a failed installation or bootstrap again",
+    operands: "ADDR [ID]",
+    summary: "go on with a failed installation or bootstrap: the newest, or operation ID",
     flags: [],
-    run: (context, given) => act(context, given, "/v1/operations/retry", "retry the bootstrap of"),
+    run: retry,
   },
 ];
+
+async function retry(context: Context, given: Arguments): Promise<Result<number, AppError>> {
+  const node = given.positionals[0] ?? "";
+  const id = given.positionals[1] ?? (await newestFailed(context, node));
+  if (typeof id !== "string") return id;
+  return act(context, given, `/v1/operations/${encodeURIComponent(id)}/retry`, `retry operation ${id} of`);
+}
+
+async function newestFailed(context: Context, node: string): Promise<string | Result<number, AppError>> {
+  const client = await clientFor(context, node);
+  if (!client.ok) return client;
+  const answer = await client.value.get("/v1/operations");
+  if (!answer.ok) return answer;
+  const { operations } = answer.value.json as OperationsAnswer;
+  const failed = operations.find(({ kind }) => kind === "bootstrap" || kind === "install");
+  if (failed?.phase === "failed") return failed.id;
+  return fail("nothing-failed", `${client.value.label} has no failed installation or bootstrap`, {
+    hint: `cctl operations ${node}`,
+  });
+}
 
 async function act(
   context: Context,

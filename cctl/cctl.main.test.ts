@@ -27,7 +27,7 @@ describe("usage", () => {
     [["status", "a", "-o", "xml"], 2, "cctl: 'xml' is no output"],
     [["apply", "a"], 2, "cctl: apply needs --file FILE"],
     [["operations", "a", "--follow"], 2, "cctl: --follow needs the ID"],
-    [["logs", "a", "--since", "yesterday"], 2, "cctl: 'yesterday' is no time"],
+    [["logs", "a", "--unit", "k0scontroller", "--since", "yesterday"], 2, "cctl: 'yesterday' is no time"],
     [["status", "not an address"], 2, "cctl: 'not an address' is no address"],
     [["enroll", "a", "--fingerprint", "SHA256:x"], 1, "cctl: there is no operator CA in /home/ann/.corium"],
     [["status", "10.0.0.5"], 1, "cctl: 10.0.0.5:7443 was not enrolled from here"],

@@ -22,7 +22,10 @@ import { openStore } from "./store.ts";
 
 /** The node's own code, under the same names; offline. */
 const offline: Readonly<Record<string, () => Promise<Command>>> = {
+  validate: async () => (await import("../supervisor/offline.main.ts")).validateCommand,
   render: async () => (await import("../supervisor/render.main.ts")).renderCommand,
+  schema: async () => (await import("../supervisor/offline.main.ts")).schemaCommand,
+  explain: async () => (await import("../supervisor/offline.main.ts")).explainCommand,
 };
 
 const versionCommand: CctlCommand = {

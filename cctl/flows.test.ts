@@ -169,9 +169,9 @@ describe("answers", () => {
     expect(ran.err).toContain("answers 500: \\x1b[2J\\nhint: run this\n");
     const logs = `${JSON.stringify({ at: "t", unit: "u", message: "\u001b]0;x\u0007\n" })}\n{"not json\n`;
     const streamed = await enrolled(() => ({ body: logs }));
-    const shown = await runCctl(streamed.host, ["logs", "node1", "--lines", "5"], { isTerminal: true });
+    const shown = await runCctl(streamed.host, ["logs", "node1", "--unit", "u", "--lines", "5"], { isTerminal: true });
     expect(shown.out).toBe('t  u  \\x1b]0;x\\x07\\n\n{"not json\n');
-    expect(streamed.node.requests.map(({ path }) => path)).toEqual(["/v1/logs?lines=5"]);
+    expect(streamed.node.requests.map(({ path }) => path)).toEqual(["/v1/logs?unit=u&lines=5"]);
   });
 
   test.each([

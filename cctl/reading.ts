@@ -22,10 +22,10 @@ import { auditLine, disksText, eventLine, logLine, operationText, operationsText
 import { isAsWished, statusText } from "./text/status.ts";
 
 const follow: FlagSpec = { name: "follow", help: "go on as more comes" };
-const since: FlagSpec = {
+const afterSeq: FlagSpec = {
   name: "since",
-  value: "WHEN",
-  help: "what came after: 15m, 2h, or a time as 2026-01-31T12:00:00Z",
+  value: "NUMBER",
+  help: "what came after this entry; each line begins with its own",
 };
 const everyMs = 2_000;
 
@@ -53,14 +53,18 @@ export const readingCommands: readonly CctlCommand[] = [
     operands: "ADDR",
     summary: "the units that matter",
     flags: [],
-    run: (context, given) => show<readonly ServiceAnswer[]>(context, given, "/v1/services", servicesText),
+    run: (context, given) =>
+      show<{ readonly services: readonly ServiceAnswer[] }>(context, given, "/v1/services", ({ services }) =>
+        servicesText(services),
+      ),
   },
   {
     words: ["disks"],
     operands: "ADDR",
     summary: "every disk, and why it could or couldn't be used",
     flags: [],
-    run: (context, given) => show<readonly DiskAnswer[]>(context, given, "/v1/disks", disksText),
+    run: (context, given) =>
+      show<{ readonly disks: readonly DiskAnswer[] }>(context, given, "/v1/disks", ({ disks }) => disksText(disks)),
   },
   {
     words: ["operations"],
@@ -73,27 +77,27 @@ export const readingCommands: readonly CctlCommand[] = [
     words: ["events"],
     operands: "ADDR",
     summary: "what happened on the node",
-    flags: [follow, since],
+    flags: [follow, afterSeq],
     run: (context, given) => lines<EventsLine>(context, given, "/v1/events", eventLine),
   },
   {
     words: ["audit"],
     operands: "ADDR",
     summary: "who did what",
-    flags: [],
+    flags: [follow, afterSeq],
     run: (context, given) => lines<AuditLine>(context, given, "/v1/audit", auditLine),
   },
   {
     words: ["logs"],
     operands: "ADDR",
-    summary: "the journal",
+    summary: "the journal of one of its services",
     flags: [
-      { name: "unit", value: "UNIT", help: "of this unit only" },
+      { name: "unit", value: "UNIT", help: "as cctl services lists them" },
       { name: "lines", value: "N", help: "the last N; default 200" },
-      since,
+      { name: "since", value: "WHEN", help: "15m, 2h, or a time as 2026-01-31T12:00:00Z" },
       follow,
     ],
-    run: (context, given) => lines<LogLine>(context, given, "/v1/logs", logLine),
+    run: logs,
   },
 ];
 
@@ -154,6 +158,22 @@ async function print(context: Context, client: Client, id: string): Promise<Resu
   return ok(exitStatus.done);
 }
 
+async function logs(context: Context, given: Arguments): Promise<Result<number, AppError>> {
+  if (!given.flags.has("unit")) {
+    return fail("usage", "logs needs --unit UNIT", {
+      hint: `cctl services ${given.positionals[0] ?? "ADDR"} lists them`,
+    });
+  }
+  const since = given.flags.get("since");
+  const at = since === undefined ? undefined : sinceTime(since, context.clock.nowMs());
+  if (since !== undefined && at === undefined) {
+    return fail("usage", `'${since}' is no time: wanted 15m, 2h, or 2026-01-31T12:00:00Z`);
+  }
+  const flags = new Map(given.flags);
+  if (at !== undefined) flags.set("since", at);
+  return lines<LogLine>(context, { ...given, flags }, "/v1/logs", logLine);
+}
+
 async function lines<T>(
   context: Context,
   given: Arguments,
@@ -161,15 +181,11 @@ async function lines<T>(
   toText: (row: T) => string,
 ): Promise<Result<number, AppError>> {
   const query = new URLSearchParams();
-  for (const [name, value] of given.flags) {
-    if (name === "follow") query.set("follow", "true");
-    if (name === "unit" || name === "lines") query.set(name, value);
-    if (name === "since") {
-      const at = sinceTime(value, context.clock.nowMs());
-      if (at === undefined) return fail("usage", `'${value}' is no time: wanted 15m, 2h, or 2026-01-31T12:00:00Z`);
-      query.set("since", at);
-    }
+  for (const name of ["unit", "lines", "since"]) {
+    const value = given.flags.get(name);
+    if (value !== undefined) query.set(name, value);
   }
+  if (given.flags.has("follow")) query.set("follow", "true");
   const client = await clientFor(context, given.positionals[0] ?? "");
   if (!client.ok) return client;
   const suffix = query.size === 0 ? "" : `?${query.toString()}`;

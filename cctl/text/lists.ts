@@ -13,7 +13,10 @@ import { bytes, printable, table } from "../printable.ts";
 export const time = (atMs: number): string => new Date(atMs).toISOString().replace(/\.\d+Z$/, "Z");
 
 export function requesterText(requester: Requester): string {
-  return requester.kind === "operator" ? `${requester.name} (${requester.role}, ${requester.address})` : requester.kind;
+  if (requester.kind !== "operator") return requester.kind;
+  // Who claims has no certificate yet: the address is all there is.
+  const who = requester.name === "" ? "somebody" : requester.name;
+  return `${who} (${requester.role}, ${requester.address})`;
 }
 
 export function servicesText(services: readonly ServiceAnswer[]): string {
@@ -79,12 +82,12 @@ export function operationText(operation: Operation): string {
   return `${lines.join("\n")}\n`;
 }
 
-export function eventLine({ atMs, severity, kind, message }: EventsLine): string {
-  return `${time(atMs)}  ${severity.padEnd(7)}  ${printable(kind)}  ${printable(message)}\n`;
+export function eventLine({ seq, atMs, severity, kind, message }: EventsLine): string {
+  return `${seq}  ${time(atMs)}  ${severity.padEnd(7)}  ${printable(kind)}  ${printable(message)}\n`;
 }
 
-export function auditLine({ atMs, requester, route, status, outcome }: AuditLine): string {
-  return `${time(atMs)}  ${status}  ${printable(route)}  ${printable(requesterText(requester))}  ${printable(outcome)}\n`;
+export function auditLine({ seq, atMs, requester, route, status, outcome }: AuditLine): string {
+  return `${seq}  ${time(atMs)}  ${status}  ${printable(route)}  ${printable(requesterText(requester))}  ${printable(outcome)}\n`;
 }
 
 export function logLine({ at, unit, message }: LogLine): string {
