@@ -116,7 +116,7 @@ async function wipeNode(host: Host, path: string, report: StepContext["report"])
     const isBusy = /busy/i.test(wiped.stderr);
     if (!isBusy || attempt === attempts)
       return fail("wipe-failed", `wipefs on ${path} failed: ${howItEnded(wiped)}`, {
-        ...(isBusy ? { hint: "something still uses the disk; it was left as it is" } : {}),
+        hint: isBusy ? "something still uses the disk; it was left as it is" : "see the message of wipefs",
       });
     // A probe in the background lets go in a moment; whoever really uses the disk does not.
     report(`waiting for ${path} to be free`);
