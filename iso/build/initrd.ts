@@ -1,0 +1,67 @@
+/** The two initramfs: a small one for CD and disk, one with network drivers for PXE. */
+import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { KEPT_ETC } from "../../kit/paths.ts";
+import { BIOS_MODULES, installedCorePrefix } from "../grub.ts";
+import { addTree, inRoot, kernelOf, packageVersions, takeBootFiles, unpackBase } from "./base.ts";
+import type { Base } from "./base.ts";
+import { cached, hashTrees, keyOf } from "./run.ts";
+
+export interface BootFiles {
+  readonly key: string;
+  /** vmlinuz, initrd, initrd-net, packages, and what takeBootFiles and grub-mkimage make. */
+  readonly folder: string;
+}
+
+interface InitrdOptions {
+  readonly repository: string;
+  readonly cache: string;
+  readonly work: string;
+  readonly epoch: number;
+}
+
+export function makeBootFiles(base: Base, options: InitrdOptions): BootFiles {
+  const { repository, cache, work, epoch } = options;
+  const sources = [join(repository, "iso/initramfs"), join(repository, "iso/rootfs-storage")];
+  const key = keyOf({
+    base: base.key,
+    sources: hashTrees(sources),
+    KEPT_ETC,
+    BIOS_MODULES,
+    installedCorePrefix,
+    epoch,
+    recipe: hashTrees([import.meta.path]),
+  });
+  const folder = cached(cache, "boot", key, (target) => {
+    const root = join(work, "initrd-root");
+    unpackBase(base, root);
+    mkdirSync(target);
+    takeBootFiles(root, target);
+    writeFileSync(join(target, "packages"), `${packageVersions(root).join("\n")}\n`);
+    addTree(root, join(repository, "iso/rootfs-storage"));
+
+    const conf = join(root, "etc/initramfs-tools");
+    cpSync(join(repository, "iso/initramfs"), conf, { recursive: true });
+    writeFileSync(join(conf, "corium-kept"), `${KEPT_ETC.join("\n")}\n`);
+    const kernel = kernelOf(root);
+    cpSync(kernel.file, join(target, "vmlinuz"));
+    for (const [name, hasNetwork] of [
+      ["initrd", "n"],
+      ["initrd-net", "y"],
+    ] as const) {
+      inRoot(root, ["mkinitramfs", "-o", `/${name}`, kernel.release], {
+        CORIUM_NETWORK: hasNetwork,
+        SOURCE_DATE_EPOCH: String(epoch),
+      });
+      renameSync(join(root, name), join(target, name));
+    }
+    // GRUB's own tool and modules must be of one version, so it runs in the tree that it came with.
+    inRoot(root, ["grub-mkimage", "-O", "i386-pc", "-p", installedCorePrefix, "-o", "/core.img", ...BIOS_MODULES]);
+    renameSync(join(root, "core.img"), join(target, "core.img"));
+    // Without a device in its prefix it takes what the BIOS started it from: CD or stick.
+    inRoot(root, ["grub-mkimage", "-O", "i386-pc-eltorito", "-p", "/boot/grub", "-o", "/core.img", ...BIOS_MODULES]);
+    renameSync(join(root, "core.img"), join(target, "eltorito.img"));
+    rmSync(root, { recursive: true, force: true });
+  });
+  return { key, folder };
+}
