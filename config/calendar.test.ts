@@ -26,12 +26,12 @@ describe("OnCalendar", () => {
   test.each(good)("%p is taken", (text) => expect(calendarProblem(text)).toBeUndefined());
   test.each(bad)("%p is refused", (text) => expect(calendarProblem(text)).toBeDefined());
 
-  test.skipIf(analyze === null)("systemd-analyze agrees about the table", () => {
+  test.skipIf(analyze === null)("systemd-analyze agrees about the table [needs systemd-analyze]", () => {
     for (const text of good) expect([text, systemdTakes(text)]).toEqual([text, true]);
     for (const text of bad) expect([text, systemdTakes(text)]).toEqual([text, false]);
   });
 
-  test.skipIf(analyze === null)("systemd-analyze agrees about made-up expressions", () => {
+  test.skipIf(analyze === null)("systemd-analyze agrees about made-up expressions [needs systemd-analyze]", () => {
     const number = fc.integer({ min: 0, max: 70 }).map(String);
     const item = fc
       .tuple(number, fc.option(number), fc.option(number))

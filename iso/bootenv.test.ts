@@ -76,22 +76,25 @@ describe("boot environment", () => {
   });
 
   const editenv = Bun.which("grub-editenv");
-  test.skipIf(editenv === null)("GRUB's own tool reads it and keeps its layout when it writes", () => {
-    const folder = mkdtempSync(join(tmpdir(), "bootenv-"));
-    try {
-      const file = join(folder, "env");
-      writeFileSync(file, encodeBootEnv({ ...newBootEnv(ID), try: "B" }));
-      const list = Bun.spawnSync([editenv ?? "", file, "list"]).stdout.toString();
-      expect(list).toContain("gen=100000001\n");
-      expect(list).toContain("try=B\n");
-      Bun.spawnSync([editenv ?? "", file, "set", "try=-", "tried=B"]);
-      expect(decodeBootEnv(readFileSync(file))).toEqual({ ok: true, value: { ...newBootEnv(ID), tried: "B" } });
-      writeFileSync(file, encodeSlotEnv({ version: "1", rootHash: "ab", hashOffsetBytes: 4096, args: "a=b c\\d" }));
-      expect(Bun.spawnSync([editenv ?? "", file, "list"]).stdout.toString()).toBe(
-        "version=1\nroothash=ab\nhashoffset=4096\nargs=a=b c\\d\n",
-      );
-    } finally {
-      rmSync(folder, { recursive: true, force: true });
-    }
-  });
+  test.skipIf(editenv === null)(
+    "GRUB's own tool reads it and keeps its layout when it writes [needs grub-editenv]",
+    () => {
+      const folder = mkdtempSync(join(tmpdir(), "bootenv-"));
+      try {
+        const file = join(folder, "env");
+        writeFileSync(file, encodeBootEnv({ ...newBootEnv(ID), try: "B" }));
+        const list = Bun.spawnSync([editenv ?? "", file, "list"]).stdout.toString();
+        expect(list).toContain("gen=100000001\n");
+        expect(list).toContain("try=B\n");
+        Bun.spawnSync([editenv ?? "", file, "set", "try=-", "tried=B"]);
+        expect(decodeBootEnv(readFileSync(file))).toEqual({ ok: true, value: { ...newBootEnv(ID), tried: "B" } });
+        writeFileSync(file, encodeSlotEnv({ version: "1", rootHash: "ab", hashOffsetBytes: 4096, args: "a=b c\\d" }));
+        expect(Bun.spawnSync([editenv ?? "", file, "list"]).stdout.toString()).toBe(
+          "version=1\nroothash=ab\nhashoffset=4096\nargs=a=b c\\d\n",
+        );
+      } finally {
+        rmSync(folder, { recursive: true, force: true });
+      }
+    },
+  );
 });

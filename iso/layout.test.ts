@@ -91,7 +91,7 @@ describe("sfdiskScript", () => {
   });
 
   const sfdisk = Bun.which("sfdisk");
-  test.skipIf(sfdisk === null)("sfdisk makes exactly this table", () => {
+  test.skipIf(sfdisk === null)("sfdisk makes exactly this table [needs sfdisk]", () => {
     const folder = mkdtempSync(join(tmpdir(), "layout-"));
     try {
       const image = join(folder, "disk");

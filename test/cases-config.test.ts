@@ -46,7 +46,7 @@ function judge(given: Case): readonly string[] {
 }
 
 describe("cases/config.jsonl", () => {
-  test.skipIf(cases.length === 0)("all cases", () => {
+  test.skipIf(cases.length === 0)("all cases [needs ../shared]", () => {
     const failed = cases.flatMap((given) => judge(given).map((what) => `${given.name}: ${what}`));
     const fields = new Set(failed.map((line) => line.split(":")[0]));
     process.stderr.write(`config.jsonl: ${cases.length - failed.length} of ${cases.length} pass`);

@@ -19,7 +19,7 @@ interface DiffCase {
 
 const file = join(import.meta.dir, "../../shared/cases/diff.jsonl");
 
-if (!existsSync(file)) test.skip("diff cases: ../shared/cases is not here", () => {});
+if (!existsSync(file)) test.skip("diff cases [needs ../shared]", () => {});
 else {
   const cases = readFileSync(file, "utf8")
     .trim()

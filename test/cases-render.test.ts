@@ -35,7 +35,7 @@ function normal(value: unknown, key?: string): unknown {
   return Object.fromEntries(entries.filter(([, item]) => !isEmpty(item)));
 }
 
-if (!existsSync(file)) test.skip("render cases: ../shared/cases is not here", () => {});
+if (!existsSync(file)) test.skip("render cases [needs ../shared]", () => {});
 else {
   const cases = readFileSync(file, "utf8")
     .trim()

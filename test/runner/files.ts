@@ -1,0 +1,39 @@
+/** Which test files there are, of which class, and how long each may take. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+export type TestClass = "fast" | "loop" | "vm";
+
+export interface TestFile {
+  /** Relative to the repository. */
+  readonly path: string;
+  readonly kind: TestClass;
+  readonly budgetSeconds: number;
+}
+
+const DEFAULT_BUDGET: Readonly<Record<TestClass, number>> = { fast: 90, loop: 240, vm: 300 };
+
+export function classOf(path: string): TestClass {
+  if (path.endsWith(".vm.test.ts")) return "vm";
+  return path.endsWith(".loop.test.ts") ? "loop" : "fast";
+}
+
+/** `// budget: 180 s`, near the top of the file. */
+export function budgetOf(text: string, kind: TestClass): number {
+  const head = text.split("\n").slice(0, 12).join("\n");
+  const declared = /budget: (\d+) s/.exec(head)?.[1];
+  return declared === undefined ? DEFAULT_BUDGET[kind] : Number(declared);
+}
+
+const ORDER: readonly TestClass[] = ["fast", "loop", "vm"];
+
+export function findTestFiles(repository: string): readonly TestFile[] {
+  const paths = [...new Bun.Glob("**/*.test.ts").scanSync({ cwd: repository, onlyFiles: true })]
+    .filter((path) => !/(?:^|\/)(?:node_modules|out)\//.test(path))
+    .toSorted();
+  const files = paths.map((path): TestFile => {
+    const kind = classOf(path);
+    return { path, kind, budgetSeconds: budgetOf(readFileSync(join(repository, path), "utf8"), kind) };
+  });
+  return files.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+}
