@@ -1,5 +1,6 @@
 import type { AppError } from "../kit/app-error.ts";
 import { fail } from "../kit/app-error.ts";
+import { describeDevice, parseSize } from "../config/device.ts";
 import type { DeviceRef, DeviceSelector } from "../config/document.ts";
 import type { Disk, Inventory } from "../kit/disk.ts";
 import { sameDisk } from "../kit/disk.ts";
@@ -7,31 +8,13 @@ import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import { describeDisk } from "./describe.ts";
 
-const factors: Readonly<Record<string, number>> = {
-  kB: 1e3,
-  MB: 1e6,
-  GB: 1e9,
-  TB: 1e12,
-  KiB: 2 ** 10,
-  MiB: 2 ** 20,
-  GiB: 2 ** 30,
-  TiB: 2 ** 40,
-};
-
-/** `500GB` in bytes; undefined when it is no size. */
-export function parseSize(text: string): number | undefined {
-  const match = /^(\d+(?:\.\d+)?)\s*(kB|MB|GB|TB|KiB|MiB|GiB|TiB)$/.exec(text);
-  const factor = factors[match?.[2] ?? ""];
-  return match === null || factor === undefined ? undefined : Math.round(Number(match[1]) * factor);
-}
-
 /** The one disk that the document means. The error lists every disk of the machine with the reason and its bytes. */
 export function resolveDevice(ref: DeviceRef, inventory: Inventory): Result<Disk, AppError> {
   const judged = inventory.disks.map((disk) => ({ disk, reasons: mismatches(ref, disk, inventory) }));
   const matching = judged.filter(({ reasons }) => reasons.length === 0);
   const [first] = matching;
   if (first !== undefined && matching.length === 1) return ok(first.disk);
-  const wanted = typeof ref === "string" ? ref : describeSelector(ref);
+  const wanted = describeDevice(ref);
   const details = judged.map(
     ({ disk, reasons }) =>
       `${describeDisk(disk)}, ${disk.sizeBytes} bytes: ${reasons.length === 0 ? "matches" : reasons.join("; ")}`,
@@ -119,14 +102,6 @@ function isGlobMatch(glob: string | undefined, text: string | undefined): boolea
     .replace(/\*/g, ".*")
     .replace(/\?/g, ".");
   return new RegExp(`^${pattern}$`).test(flat(text));
-}
-
-export function describeSelector(selector: DeviceSelector): string {
-  const parts = Object.entries(selector)
-    .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => `${key}: ${String(value)}`)
-    .sort();
-  return `{${parts.join(", ")}}`;
 }
 
 function hintFor(ref: DeviceRef, inventory: Inventory): string {

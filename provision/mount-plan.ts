@@ -54,7 +54,7 @@ export function mountStep(order: MountOrder): DiskMountStep {
   if (isNeeded) {
     const service = order.role === "worker" ? "k0sworker.service" : "k0scontroller.service";
     files.push({
-      path: `${unitFolder}/${service}.d/50-corium-mount-${name}.conf`,
+      path: `${unitFolder}/${service}.d/50-corium-${escapePath(point)}.conf`,
       mode: 0o644,
       content: renderUnit("Written by corium: k0s must not write beneath this mount.", [
         ["Unit", [["RequiresMountsFor", escapeSpecifiers(point)]]],

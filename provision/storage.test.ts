@@ -50,7 +50,7 @@ describe("planStorage", () => {
     expect(mount).toMatchObject({ unit: "var-lib-k0s.mount", isPointImmutable: false });
     expect(mount?.kind === "disk:mount" && mount.files.map((file) => file.path)).toEqual([
       "/etc/systemd/system/var-lib-k0s.mount",
-      "/etc/systemd/system/k0scontroller.service.d/50-corium-mount-data.conf",
+      "/etc/systemd/system/k0scontroller.service.d/50-corium-var-lib-k0s.conf",
     ]);
     expect(result.owned).toMatchObject([
       { kind: "raid", name: "data", uuid, disks: [{ serial: "A" }, { serial: "B" }] },

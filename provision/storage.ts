@@ -3,6 +3,7 @@
  * same steps in whatever order disks were discovered. A finding of severity error means that no step is planned at
  * all, so that no half of an intent is ever applied.
  */
+import { isUnstableDevice } from "../config/device.ts";
 import type { DeviceRef, DiskSpec, Document, RaidSpec } from "../config/document.ts";
 import { describeDisk, holdsData } from "../disks/describe.ts";
 import { filesystemLabel } from "../disks/label.ts";
@@ -239,8 +240,7 @@ const repeated = (path: string, earlier: string, disk: Disk): Finding => ({
   hint: "name another disk",
 });
 
-const isKernelName = (ref: DeviceRef): ref is string =>
-  typeof ref === "string" && !/^\/dev\/(disk|mapper|md)\//.test(ref);
+const isKernelName = (ref: DeviceRef): ref is string => typeof ref === "string" && isUnstableDevice(ref);
 
 function kernelName(path: string, ref: string, disk: Disk): Finding {
   const link = disk.links.find((each) => each.startsWith("/dev/disk/by-id/")) ?? disk.links[0];

@@ -1,0 +1,155 @@
+import type { AppError } from "../kit/app-error.ts";
+import { fail } from "../kit/app-error.ts";
+import type { Host } from "../kit/ports.ts";
+import type { RenderedFile } from "../kit/rendered.ts";
+import type { Result } from "../kit/result.ts";
+import { ok } from "../kit/result.ts";
+import type { Executors, StepContext, StepState } from "../kit/step.ts";
+import { isKey, privateKeyFrom, publicKeyOf } from "./key.ts";
+import type { KeyFile, LinkStatus, WireguardInterfaceStep, WireguardKeyStep, WireguardStep } from "./model.ts";
+import { parseNetworkctl, parseWgDump } from "./parse.ts";
+import { keyFolder, keyMode, owner, privateKeyPath } from "./render.ts";
+import type { OverlayReport } from "./report.ts";
+import { isLinkUp, reportOverlay } from "./report.ts";
+
+const upTimeoutMs = 30_000;
+
+export const wireguardExecutors: Executors<WireguardStep> = {
+  "wireguard:key": {
+    argv: () => [],
+    check: (step, context) => checkKeys(step, context),
+    run: (step, context) => writeKeys(step, context),
+  },
+  "wireguard:interface": {
+    argv: (step) => [
+      ["networkctl", "reload"],
+      ["networkctl", "reconfigure", step.name],
+    ],
+    check: (step, { host }) => checkInterface(step, host),
+    run: (step, context) => bringUp(step, context),
+  },
+};
+
+/** The overlays of the document as they are now; the public key is known even while an interface is down. */
+export async function readOverlay(
+  host: Host,
+  wanted: readonly { readonly name: string; readonly address: readonly string[] }[],
+): Promise<readonly OverlayReport[]> {
+  if (wanted.length === 0) return [];
+  const dump = await host.exec({ argv: ["wg", "show", "all", "dump"], timeoutMs: 10_000 });
+  const interfaces = parseWgDump(dump.exitCode === 0 ? dump.stdout : "");
+  return Promise.all(
+    wanted.map(async (each) => {
+      const status = interfaces.find((found) => found.name === each.name);
+      const kept = await host.files.readText(privateKeyPath(each.name));
+      return reportOverlay(
+        each,
+        await readLink(host, each.name),
+        status,
+        kept.ok ? publicKeyOf(kept.value) : undefined,
+      );
+    }),
+  );
+}
+
+async function readLink(host: Host, name: string): Promise<LinkStatus | undefined> {
+  const result = await host.exec({ argv: ["networkctl", "--json=short", "status", name], timeoutMs: 10_000 });
+  return result.exitCode === 0 ? parseNetworkctl(result.stdout) : undefined;
+}
+
+async function checkKeys(step: WireguardKeyStep, context: StepContext): Promise<Result<StepState, AppError>> {
+  for (const key of step.keys) {
+    const found = await context.host.files.readText(key.path);
+    if (!found.ok) return ok("todo");
+    const wanted = wantedKey(key, context);
+    if (!wanted.ok) return wanted;
+    const isRight = wanted.value === undefined ? isKey(found.value.trim()) : found.value === wanted.value;
+    if (!isRight) return ok("todo");
+  }
+  return ok("done");
+}
+
+/** `undefined`: any key will do, the node makes its own. */
+function wantedKey({ field }: KeyFile, { secrets }: StepContext): Result<string | undefined, AppError> {
+  if (field === undefined) return ok(undefined);
+  const secret = secrets.get(field);
+  if (secret === undefined) return fail("secret-missing", `${field} is not resolved yet`);
+  return ok(`${secret.reveal().trim()}\n`);
+}
+
+async function writeKeys(step: WireguardKeyStep, context: StepContext): Promise<Result<void, AppError>> {
+  const { host } = context;
+  const made = await host.files.mkdir(keyFolder.path, { mode: keyFolder.mode, owner });
+  if (!made.ok) return made;
+  for (const key of step.keys) {
+    const wanted = wantedKey(key, context);
+    if (!wanted.ok) return wanted;
+    const found = await host.files.readText(key.path);
+    // A key that was made once stays: its public half is in the peers' documents.
+    if (found.ok && (wanted.value === undefined ? isKey(found.value.trim()) : found.value === wanted.value)) continue;
+    const content = wanted.value ?? `${privateKeyFrom(host.random.bytes(32))}\n`;
+    const written = await host.files.write(key.path, content, { mode: keyMode, owner });
+    if (!written.ok) return written;
+  }
+  return ok(undefined);
+}
+
+async function checkInterface(step: WireguardInterfaceStep, host: Host): Promise<Result<StepState, AppError>> {
+  for (const file of step.files) if (!(await isWritten(host, file))) return ok("todo");
+  const link = await readLink(host, step.name);
+  const hasMtu = step.mtu === undefined || link?.mtu === step.mtu;
+  return ok(isLinkUp(step.addresses, link) && hasMtu ? "done" : "todo");
+}
+
+async function isWritten(host: Host, file: RenderedFile): Promise<boolean> {
+  const found = await host.files.readText(file.path);
+  return found.ok && found.value === file.content;
+}
+
+async function bringUp(step: WireguardInterfaceStep, { host, report }: StepContext): Promise<Result<void, AppError>> {
+  // A netdev that is written again, even unchanged, makes networkd drop all sessions: only what differs is written.
+  const changed: string[] = [];
+  for (const file of step.files) {
+    if (await isWritten(host, file)) continue;
+    const how = file.owner === undefined ? { mode: file.mode } : { mode: file.mode, owner: file.owner };
+    const written = await host.files.write(file.path, file.content, how);
+    if (!written.ok) return written;
+    changed.push(file.path);
+  }
+  if (changed.some((path) => path.startsWith("/etc/systemd/system/"))) {
+    const reloaded = await host.systemd.daemonReload();
+    if (!reloaded.ok) return reloaded;
+  }
+  const before = await readLink(host, step.name);
+  // networkd does not change the MTU of an interface that exists.
+  if (before !== undefined && step.mtu !== undefined && before.mtu !== step.mtu)
+    await host.exec({ argv: ["networkctl", "delete", step.name], timeoutMs: 20_000 });
+  const reloaded = await host.exec({ argv: ["networkctl", "reload"], timeoutMs: 30_000 });
+  if (reloaded.exitCode !== 0)
+    return fail("networkd", "networkd did not reload its files", { details: lines(reloaded.stderr) });
+  // reload alone leaves the routes of changed peers as they were.
+  if (before !== undefined) await host.exec({ argv: ["networkctl", "reconfigure", step.name], timeoutMs: 30_000 });
+  return waitUntilUp(step, host, report);
+}
+
+async function waitUntilUp(
+  step: WireguardInterfaceStep,
+  host: Host,
+  report: StepContext["report"],
+): Promise<Result<void, AppError>> {
+  const until = host.clock.monotonicMs() + upTimeoutMs;
+  while (!isLinkUp(step.addresses, await readLink(host, step.name))) {
+    if (host.clock.monotonicMs() > until) {
+      const tail = await host.systemd.journalTail("systemd-networkd.service", 5);
+      return fail("overlay-down", `overlay ${step.name} did not come up within ${upTimeoutMs / 1000} s`, {
+        details: tail.ok ? tail.value : [],
+        hint: "networkd drops an interface whose key it can't read or whose addresses it can't set",
+      });
+    }
+    report(`waiting for overlay ${step.name} to be up`);
+    await host.clock.sleep(500);
+  }
+  return ok(undefined);
+}
+
+const lines = (text: string): readonly string[] => text.split("\n").filter((line) => line.trim() !== "");
