@@ -40,7 +40,7 @@ test("storage is shown with its UUIDs left open, and k0s waits for mounts in its
   });
   const paths = rendered.files.map((file) => file.path);
   expect(paths).toContain("/etc/mdadm/mdadm.conf.d/corium-data.conf");
-  expect(paths).toContain("/etc/systemd/system/k0scontroller.service.d/50-corium-mount-data.conf");
+  expect(paths).toContain("/etc/systemd/system/k0scontroller.service.d/50-corium-var-lib-k0s.conf");
   expect(rendered.units).toContain("var-lib-k0s.mount");
 });
 
