@@ -1,4 +1,4 @@
-import "reflect-metadata";
+import "./reflect.ts";
 import { X509Certificate } from "node:crypto";
 
 import * as x509 from "@peculiar/x509";

@@ -1,4 +1,4 @@
-import "reflect-metadata";
+import "./reflect.ts";
 import * as x509 from "@peculiar/x509";
 
 import type { OperatorRole } from "../kit/operator-role.ts";
