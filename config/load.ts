@@ -61,6 +61,7 @@ function checkRules(
     given: (path) => getAt(value, path) !== undefined,
     isSound: (path) => !errors.some((error) => error.length > 0 && (isWithin(error, path) || isWithin(path, error))),
     later: (a, b) => (offsetOf(b) >= offsetOf(a) ? b : a),
+    isPlain: (path) => decoded.places.get(formatPath(path))?.isPlain === true,
     report: (path, says) => found.push({ ...says, path }),
   };
   for (const rule of RULES) rule(context);

@@ -12,8 +12,13 @@ export function formatPath(path: Path): string {
   return text;
 }
 
-/** Nobody writes a key this long on purpose; it may be a secret that slipped out of its quotes. */
-function shorten(key: string): string {
+/**
+ * A key as it may be shown. With a blank in it, or so long that nobody wrote it on purpose, it may hold a secret that
+ * lost its colon or its quotes (`{authPass hunter2}`).
+ */
+export function shorten(key: string): string {
+  const blank = key.search(/\s/);
+  if (blank >= 0) return `${key.slice(0, Math.min(blank, 40))}…`;
   return key.length <= 80 ? key : `${key.slice(0, 4)}…(${key.length} characters)`;
 }
 

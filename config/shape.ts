@@ -79,7 +79,9 @@ function wrongKind(context: Context, path: Path, value: unknown): Problem {
   const shape = shapeAt(context.schema, context.value, path) ?? { kind: "anything" };
   const place = context.places.get(formatPath(path));
   const isSecret = isSecretPath(path);
-  const got = describe(value, isSecret, place);
+  const isContainer = shape.kind === "map" || shape.kind === "list" || shape.kind === "record";
+  // Text where fields belong may be anything, also a secret.
+  const got = describe(value, isSecret || isContainer, place);
   if (shape.kind === "enum") {
     const isRightType = typeof value === typeof shape.values[0];
     if (isRightType && typeof value === "string" && !isSecret) {

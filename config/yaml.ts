@@ -206,7 +206,7 @@ function read(
   context.places.set(formatPath(path), { value, ...(key === undefined ? {} : { key }), ...source });
   if (node === null) return null;
   if ((isScalar(node) || isMap(node) || isSeq(node)) && !isCoreTag(node.tag)) {
-    context.problems.push({ ...decodeSays.tag(String(node.tag)), path });
+    context.problems.push({ ...decodeSays.tag(), path });
   }
   if (isScalar(node)) return node.value;
   if (isSeq(node)) return node.items.map((item, index) => readItem(context, item, [...path, index], at, depth));

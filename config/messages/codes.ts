@@ -37,8 +37,14 @@ export interface Problem {
 export const problem = (code: Code, message: string, hint?: string): Problem =>
   hint === undefined ? { code, message } : { code, message, hint };
 
-/** Text of the user in quotes, cut so that a pasted file does not fill the screen. */
-export const quote = (text: string): string => JSON.stringify(text.length <= 60 ? text : `${text.slice(0, 56)}…`);
+/**
+ * Text of the user in quotes, cut so that a pasted file does not fill the screen. A line that lost its place may carry
+ * a secret with its name into another field: what follows such a name is left out.
+ */
+export function quote(text: string): string {
+  const safe = text.replace(/((?:token|pass|passphrase|key)["']?\s*[:\s]\s*)\S[^]*/i, "$1…");
+  return JSON.stringify(safe.length <= 60 ? safe : `${safe.slice(0, 56)}…`);
+}
 
 export const oneOf = (values: readonly (string | number)[]): string =>
   values.length < 2 ? values.join("") : `${values.slice(0, -1).join(", ")} or ${values.at(-1)}`;

@@ -1,3 +1,4 @@
+import { shorten } from "../path.ts";
 import { oneOf, problem, quote, type Problem } from "./codes.ts";
 
 /** What can be wrong with the text and with the kinds of values. Parser messages are never shown: they quote secrets. */
@@ -40,16 +41,16 @@ export const decodeSays = {
       "no corium configuration in this document",
       known === undefined
         ? "put it under a top-level corium: key, or write its fields (role, cluster, …) at the top level"
-        : `did you mean ${quote(known)} instead of ${quote(key ?? "")}?`,
+        : `did you mean ${quote(known)} instead of ${quote(shorten(key ?? ""))}?`,
     ),
   coriumNotAMap: (kind: string): Problem =>
     problem("type", `corium: must be a map, got ${kind}`, "indent its fields below it, or write corium: {}"),
   coriumTwice: (line: number): Problem =>
     problem("duplicate-key", `corium: is given twice, first on line ${line}`, "merge the two blocks"),
   duplicateKey: (key: string, line: number): Problem =>
-    problem("duplicate-key", `${quote(key)} is given twice, first on line ${line}`, "keep one of them"),
+    problem("duplicate-key", `${quote(shorten(key))} is given twice, first on line ${line}`, "keep one of them"),
   nonStringKey: (): Problem => problem("type", "a key must be text", "quote it"),
-  tag: (tag: string): Problem => problem("type", `the tag ${quote(tag)} is not known`, "quote text that starts with !"),
+  tag: (): Problem => problem("type", "a tag (!name) is not known", "quote text that starts with !"),
   unknownKey: (key: string, near: string | undefined, known: readonly string[], owner: string | undefined): Problem => {
     const hint =
       key === "<<"
@@ -59,7 +60,7 @@ export const decodeSays = {
           : owner !== undefined
             ? owner
             : `known here: ${known.join(", ")}`;
-    return problem("unknown-key", `unknown key ${quote(key)}`, hint);
+    return problem("unknown-key", `unknown key ${quote(shorten(key))}`, hint);
   },
   missing: (what: string): Problem => problem("missing", `${what} is required`),
   wrongType: (wanted: string, got: string, hint?: string): Problem =>

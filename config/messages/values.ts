@@ -140,7 +140,11 @@ export const valueSays = {
       "use a domain of your own, or kubectl label",
     ),
   ambiguous: (text: string): Problem =>
-    problem("ambiguous-text", `${quote(text)} is text here, but a boolean to programs that read YAML 1.1`, "quote it"),
+    problem(
+      "ambiguous-text",
+      `${quote(text)} is text here, but something else to programs that read YAML 1.1`,
+      "quote it",
+    ),
   quotedBoolean: (text: string): Problem =>
     problem(
       "ambiguous-text",

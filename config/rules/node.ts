@@ -3,13 +3,17 @@ import { ruleSays } from "../messages/rules.ts";
 import { isForbiddenNodeLabel, isQualifiedName } from "../names.ts";
 import { entries, type RuleContext } from "./rule.ts";
 
+/** Text to us; to YAML 1.1, and so to cloud-init, a boolean, a date or a number. */
+const AMBIGUOUS = /^(?:y|n|yes|no|on|off|\d{4}-\d\d?-\d\d?|\d[\d_]*_[\d_]*|0b[01_]+|0o?[0-7]+)$/i;
+
 export function checkNode(context: RuleContext): void {
   for (const [key, value] of Object.entries(context.draft.node?.labels ?? {})) {
     const path = ["node", "labels", key];
     if (!isQualifiedName(key)) context.report(path, valueSays.labelKey(key));
     else if (isForbiddenNodeLabel(key)) context.report(path, valueSays.kubeletLabel(key));
-    // Unquoted, cloud-init's YAML 1.1 would read another value than we do.
-    if (value !== undefined && /^(?:y|n|yes|no|on|off)$/i.test(value)) context.report(path, valueSays.ambiguous(value));
+    if (value !== undefined && AMBIGUOUS.test(value) && context.isPlain(path)) {
+      context.report(path, valueSays.ambiguous(value));
+    }
   }
   const seen = new Set<string>();
   for (const [index, { key, effect }] of entries(context.draft.node?.taints)) {

@@ -17,6 +17,8 @@ export interface RuleContext {
   isSound(path: Path): boolean;
   /** The one that stands later in the document; what is not given (a default) stands first. */
   later(a: Path, b: Path): Path;
+  /** Whether it is text without quotes, which programs that read YAML 1.1 may take for something else. */
+  isPlain(path: Path): boolean;
   report(path: Path, found: Problem): void;
 }
 
