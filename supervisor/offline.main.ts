@@ -1,5 +1,6 @@
 /** Commands that work anywhere, with the very code that runs on the node: validate, schema, explain. */
 import { open } from "node:fs/promises";
+import { parseArgs } from "node:util";
 import type { Command, CommandIo } from "../kit/command.ts";
 import type { Finding } from "../kit/finding.ts";
 import { parseDocument, type ParsedDocument } from "../config/load.ts";
@@ -8,24 +9,32 @@ import { formatFinding } from "../kit/finding.ts";
 const USAGE = "usage: corium validate [--output json] FILE… | -\n";
 
 export const validateCommand: Command = async (argv, io) => {
-  const files: string[] = [];
-  let output = "text";
-  let isFlagsOver = false;
-  for (let at = 0; at < argv.length; at++) {
-    const argument = argv[at] ?? "";
-    if (isFlagsOver || argument === "-" || !argument.startsWith("-")) files.push(argument);
-    else if (argument === "--") isFlagsOver = true;
-    else if (argument === "--output" || argument === "-o") output = argv[++at] ?? "";
-    else if (argument.startsWith("--output=")) output = argument.slice("--output=".length);
-    else return usage(io, `no option ${argument}`);
-  }
-  if (output !== "text" && output !== "json") return usage(io, `--output is text or json, got "${output}"`);
-  if (files.length === 0) return usage(io, "no file given");
+  const options = readOptions(argv);
+  if (typeof options === "string") return usage(io, options);
+  const { files, isJson } = options;
   const results = [];
   for (const file of files) results.push({ file, ...(await validateFile(file, io)) });
-  io.out(output === "json" ? `${JSON.stringify(results.map(toJson), null, 2)}\n` : results.map(toText).join(""));
+  io.out(isJson ? `${JSON.stringify(results.map(toJson), null, 2)}\n` : results.map(toText).join(""));
   return results.every(({ document }) => document !== undefined) ? 0 : 1;
 };
+
+/** A text says what is wrong. */
+function readOptions(
+  argv: readonly string[],
+): { readonly files: readonly string[]; readonly isJson: boolean } | string {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...argv],
+      allowPositionals: true,
+      options: { output: { type: "string", short: "o", default: "text" } },
+    });
+    if (values.output !== "text" && values.output !== "json") return `--output is text or json, got "${values.output}"`;
+    if (positionals.filter((file) => file === "-").length > 1) return "standard input can be read only once";
+    return positionals.length === 0 ? "no file given" : { files: positionals, isJson: values.output === "json" };
+  } catch (error) {
+    return error instanceof Error ? (error.message.split(/[.\n]/)[0] ?? "") : "wrong arguments";
+  }
+}
 
 export const schemaCommand: Command = async (argv, io) => {
   if (argv.length > 0) return usage(io, `no argument ${argv[0] ?? ""}`, "usage: corium schema\n");
