@@ -85,7 +85,7 @@ class Node {
       paths: { stateDir: "/var/lib/corium", config: "/etc/corium/config.yaml" },
       report: (message) => void this.messages.push(message),
       onStep: ({ id }, state) => void this.steps.push(`${id} ${state}`),
-      record: (rendered) => {
+      record: ({ rendered }) => {
         this.recorded = { text: text(after), sha256: sha256(text(after)), rendered };
         return ok(undefined);
       },

@@ -42,8 +42,11 @@ export interface ApplyPorts {
   readonly paths: Pick<Paths, "stateDir" | "config">;
   readonly report: (message: string) => void;
   readonly onStep: (step: Pick<OperationStep, "id" | "title">, state: OperationStep["state"]) => void;
-  /** Document and baseline, in one transaction; durable when it returns. */
-  readonly record: (rendered: RenderedDigests) => Result<void, AppError>;
+  /** Document and baseline; durable when it returns. `secrets`: all that was rendered with. */
+  readonly record: (now: {
+    readonly rendered: RenderedDigests;
+    readonly secrets: ReadonlyMap<string, Secret>;
+  }) => Result<void, AppError>;
 }
 
 export type ApplyOutcome =
@@ -79,7 +82,9 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
   if (plan.diff.result !== "reconcilable") {
     return { status: "failed", error: appError("not-applicable", `this change is ${plan.diff.result}`) };
   }
-  const changes = await step(ports, STEPS.check, () => prepare(request, ports));
+  const secrets = await withStoredSecrets(host, request.secrets);
+  if (!secrets.ok) return { status: "failed", error: secrets.error };
+  const changes = await step(ports, STEPS.check, () => prepare(plan, secrets.value, host));
   if (!changes.ok) return { status: "failed", error: changes.error };
   const snapshot = await step(ports, STEPS.snapshot, () =>
     takeSnapshot(host, {
@@ -91,7 +96,7 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
     }),
   );
   if (!snapshot.ok) return { status: "failed", error: snapshot.error };
-  const done = await change(request, ports, changes.value, snapshot.value);
+  const done = await change({ ...request, secrets: secrets.value }, ports, changes.value, snapshot.value);
   if (!done.ok) return rollBack(ports, request, snapshot.value, done.error);
   const finished = await finish(request, ports, snapshot.value);
   // Recorded: from here on it is what the node runs, and the next start finishes what is left.
@@ -112,24 +117,23 @@ async function step<T>(
 
 /** Files with their secrets, checked by k0s itself; those that are in place already are left out. */
 async function prepare(
-  { plan, secrets }: ApplyRequest,
-  { host }: ApplyPorts,
+  plan: ApplyPlan,
+  secrets: ReadonlyMap<string, Secret>,
+  host: Host,
 ): Promise<Result<readonly FileChange[], AppError>> {
-  const known = await withStoredSecrets(host, secrets);
-  if (!known.ok) return known;
   const changes: FileChange[] = [];
   for (const change of plan.files) {
     if (change.action === "remove") {
       changes.push(change);
       continue;
     }
-    const filled = fillSecrets(change.file, known.value);
+    const filled = fillSecrets(change.file, secrets);
     if (!filled.ok) return filled;
     const written = await isWritten(host.files, filled.value);
     if (!written.ok) return written;
     if (written.value) continue;
     if (change.path === K0S_CONFIG) {
-      const valid = await validateConfig(host, filled.value.content, known.value);
+      const valid = await validateConfig(host, filled.value.content, secrets);
       if (!valid.ok) return valid;
     }
     changes.push({ ...change, file: filled.value });
@@ -179,7 +183,9 @@ async function change(
   if (!written.ok) return written;
   const restarted = await restart(request, ports, record);
   if (!restarted.ok) return restarted;
-  return step(ports, STEPS.record, async () => ports.record(digestsAfter(request.rendered, changes)));
+  return step(ports, STEPS.record, async () =>
+    ports.record({ rendered: digestsAfter(request.rendered, changes), secrets: request.secrets }),
+  );
 }
 
 const write = (host: Host, { path, content, mode, owner }: RenderedFile): Promise<Result<void, AppError>> =>

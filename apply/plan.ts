@@ -47,17 +47,20 @@ export interface ApplyPlan {
 }
 
 export function planApply(input: PlanInput): ApplyPlan {
-  const { baseline, proposal, node, fingerprintKey } = input;
+  const { baseline, proposal, fingerprintKey } = input;
+  // Picked one by one: a recorded baseline passes for NodeFacts and has a document of its own.
+  const { hostname, machineId, addresses } = input.node;
+  const render = (document: Document): RenderedNode => renderNode({ document, hostname, machineId, addresses });
   const diff = diffDocuments(baseline, proposal, {
-    addresses: node.addresses,
+    addresses,
     fingerprintKey,
     ownPatch: input.ownPatch === true,
   });
   const nothing = { files: [], timers: { gone: [], wanted: [] }, restarts: [], consequences: [], undo: [] };
   if (diff.result === "unchanged") return { diff, ...nothing, warnings: [] };
-  const after = renderNode({ document: proposal, ...node });
+  const after = render(proposal);
   if (diff.result === "refused") return { diff, ...nothing, warnings: after.findings };
-  const before = renderNode({ document: baseline, ...node });
+  const before = render(baseline);
   const files = changedFiles(before, after, fingerprintKey);
   return {
     diff,

@@ -22,7 +22,10 @@ export function fillSecrets(file: RenderedFile, secrets: ReadonlyMap<string, Sec
   // programs and ends in a line break when it comes from a file: base64 has no white space.
   const content =
     file.path === K0S_CONFIG
-      ? file.content.replace(/"<secret:([^>]+)>"/g, put(quote))
+      ? file.content.replace(
+          /"<secret:([^>]+)>"/g,
+          put((pass) => quote(pass.trim())),
+        )
       : file.content.replace(
           /<secret:([^>]+)>/g,
           put((token) => token.replace(/\s+/g, "")),

@@ -8,7 +8,9 @@ export type MetaKey =
   /** No clock reading below this is believed. */
   | "time-floor-ms"
   /** A reset was done: only a claim together with a document goes on. */
-  | "held";
+  | "held"
+  /** Random, never shown: fingerprints of secrets are keyed with it. */
+  | "fingerprint-key";
 
 export interface Meta {
   get(key: MetaKey): string | undefined;

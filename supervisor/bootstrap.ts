@@ -9,6 +9,7 @@ import type { NodePorts } from "../provision/steps.ts";
 import type { BootstrapServices } from "./bootstrap-services.ts";
 import type { Obtained } from "./obtain-document.ts";
 import { checkResolvedSecret, secretFields } from "../config/secrets.ts";
+import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { inputHash } from "../apply/input-hash.ts";
 import { RENDER_VERSION } from "../apply/render-version.ts";
 import { fail } from "../kit/app-error.ts";
@@ -184,7 +185,14 @@ function nodePorts(
           machineId,
           addresses,
           k0sVersion,
-          inputHash: inputHash({ document, secrets, addresses, hostname, k0sVersion, fingerprintKey: machineId }),
+          inputHash: inputHash({
+            document,
+            secrets,
+            addresses,
+            hostname,
+            k0sVersion,
+            fingerprintKey: nodeFingerprintKey(state.meta, host.random),
+          }),
           renderVersion: RENDER_VERSION,
           rendered,
           atMs: host.clock.nowMs(),

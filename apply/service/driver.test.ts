@@ -1,0 +1,215 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseDocument } from "../../config/load.ts";
+import { renderNode } from "../../provision/render.ts";
+import { openState, type State } from "../../state/open.ts";
+import { fakeHost, type FakeHost, MachineDied } from "../../test/support/fake-host.ts";
+import { type FakeK0s, fakeK0s } from "../../test/support/fake-k0s.ts";
+import { type ApplyDependencies, recoverApplies, type ServiceOutcome, serveApply } from "./driver.ts";
+
+const BEFORE = "role: single\nnode: {name: n1}\n";
+const ADDON = `${BEFORE}addons:\n  - {name: ingress, chart: "oci://r.example.com/ingress"}\n`;
+const RENAMED = ADDON.replace("n1", "n2");
+
+const requester = { kind: "local" } as const;
+const folders: string[] = [];
+afterEach(() => {
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
+});
+
+/** The file and, below /etc, its copy on the state partition. */
+const kept = (path: string): readonly string[] =>
+  path.startsWith("/etc/") ? [path, `/var/lib/corium${path}`] : [path];
+
+interface Service {
+  readonly fake: FakeHost;
+  readonly dependencies: ApplyDependencies;
+  /** As another process opens it: what the dead one had begun is abandoned. */
+  reopen(): ApplyDependencies;
+  state(): State;
+}
+
+function service(k0s: FakeK0s = fakeK0s({ slowness: 0 })): Service {
+  const folder = mkdtempSync(join(tmpdir(), "corium-apply-"));
+  folders.push(folder);
+  const paths = { database: join(folder, "corium.db"), marker: join(folder, "marker") };
+  const open = (): State => {
+    const state = openState(paths);
+    if (!state.ok) throw new Error(state.error.message);
+    return state.value;
+  };
+  let state = open();
+  const fake = fakeHost({ programs: { k0s: k0s.program } });
+  const { document } = parseDocument(BEFORE, { nowMs: 0 });
+  if (document === undefined) throw new Error("not valid");
+  for (const file of renderNode({ document, hostname: "n1", machineId: "m", addresses: {} }).files) {
+    for (const path of kept(file.path)) fake.put(path, file.content, { mode: file.mode });
+  }
+  for (const path of kept("/etc/corium/config.yaml")) fake.put(path, BEFORE, { mode: 0o600 });
+  fake.unitTable.set("k0scontroller.service", {
+    activeState: "active",
+    subState: "running",
+    loadState: "loaded",
+    isEnabled: true,
+    restarts: 0,
+    result: "success",
+    mainPid: 9,
+    journal: [],
+  });
+  fake.sync();
+  const stored = state.documents.add({ text: BEFORE, atMs: 1, requester, origin: "apply" });
+  state.baseline.set({
+    document: stored,
+    hostname: "n1",
+    machineId: "m",
+    addresses: {},
+    k0sVersion: "v1.36.3+k0s.2",
+    inputHash: "x",
+    renderVersion: 1,
+    rendered: {},
+    atMs: 1,
+  });
+  state.meta.set("in-service-at-ms", "1");
+  writeFileSync(paths.marker, "");
+  const depend = (): ApplyDependencies => ({
+    host: fake,
+    paths: { stateDir: "/var/lib/corium", config: "/etc/corium/config.yaml" },
+    state,
+    version: "1",
+    parse: (text, nowMs) => parseDocument(text, { nowMs }),
+  });
+  return {
+    fake,
+    dependencies: depend(),
+    state: () => state,
+    reopen: () => {
+      state.close();
+      state = open();
+      return depend();
+    },
+  };
+}
+
+const post = (
+  one: Service,
+  document: string,
+  more: { isDryRun?: boolean; acknowledge?: boolean } = {},
+): Promise<ServiceOutcome> =>
+  serveApply(one.dependencies, { document, requester, acknowledge: false, isDryRun: false, ...more });
+
+test("an add-on: planned, applied as one operation, and then unchanged", async () => {
+  const one = service();
+  expect(await post(one, ADDON, { isDryRun: true })).toMatchObject({
+    answer: { status: "planned", restarted: ["k0scontroller"] },
+  });
+  expect(one.state().operations.list()).toEqual([]);
+  expect(one.fake.calls).toEqual([]);
+
+  expect(await post(one, ADDON)).toMatchObject({ answer: { status: "reconciled", operation: expect.any(String) } });
+  expect(one.state().operations.list()[0]).toMatchObject({ kind: "apply", phase: "succeeded" });
+  expect(
+    one
+      .state()
+      .operations.list()[0]
+      ?.steps.every((step) => step.state === "done"),
+  ).toBe(true);
+  expect(one.state().baseline.get()?.document.text).toBe(ADDON);
+  expect(one.fake.text("/etc/corium/config.yaml")).toBe(ADDON);
+
+  const calls = one.fake.calls.length;
+  expect(await post(one, `# only a comment\n${ADDON}`)).toMatchObject({ answer: { status: "unchanged", files: [] } });
+  expect(one.fake.calls.length).toBe(calls);
+  expect(one.state().operations.list()).toHaveLength(1);
+});
+
+describe("refused without a trace", () => {
+  const traceless = async (document: string): Promise<ServiceOutcome> => {
+    const one = service();
+    const outcome = await post(one, document);
+    expect(one.fake.calls).toEqual([]);
+    expect(one.state().operations.list()).toEqual([]);
+    expect(one.state().documents.list()).toHaveLength(1);
+    return outcome;
+  };
+
+  test("a rename beside an add-on names node.name, and nothing of the add-on is applied", async () => {
+    expect(await traceless(RENAMED)).toMatchObject({
+      status: 409,
+      body: {
+        reason: "immutable",
+        error: expect.stringContaining("node.name"),
+        refused: { fields: [{ path: "node.name", old: "n1", new: "n2" }] },
+      },
+    });
+  });
+
+  test("a patch that must be owned", async () => {
+    expect(await traceless(`${BEFORE}k0s: {patch: {spec: {network: {podCIDR: 10.250.0.0/16}}}}\n`)).toMatchObject({
+      status: 409,
+      body: { reason: "patch-overrides" },
+    });
+  });
+
+  test("a change of api, which needs a confirmation", async () => {
+    expect(await traceless(`${BEFORE}api: {enabled: true, insecure: true}\n`)).toMatchObject({
+      status: 409,
+      body: { reason: "needs-confirmation" },
+    });
+  });
+});
+
+test("another operation is running: 409 names it", async () => {
+  const one = service();
+  const running = one.state().operations.begin({ kind: "reboot", requester, version: "1", atMs: 1 });
+  if (!running.ok) throw new Error("busy");
+  expect(await post(one, ADDON)).toMatchObject({ status: 409, body: { reason: "busy", operation: running.value.id } });
+});
+
+test("k0s does not come back: the operation says rolled-back, with the journal's tail, and a later one goes through", async () => {
+  const k0s = fakeK0s({ slowness: 0, poison: "ingress" });
+  const one = service(k0s);
+  const outcome = await post(one, ADDON);
+  expect(outcome).toMatchObject({ status: 409, body: { reason: "rolled-back" } });
+  const [operation] = one.state().operations.list();
+  expect(operation).toMatchObject({ phase: "rolled-back", failureReason: expect.stringContaining("unknown flag") });
+  expect(one.state().baseline.get()?.document.text).toBe(BEFORE);
+  delete k0s.poison;
+  expect(await post(one, ADDON)).toMatchObject({ answer: { status: "reconciled" } });
+});
+
+test("power lost at any call: the operation ends, and says the same as baseline and files", async () => {
+  for (let at = 1; ; at += 1) {
+    const one = service();
+    one.fake.dieAt(at, "after");
+    let isThrough = true;
+    await post(one, ADDON).catch((error: unknown) => {
+      if (!(error instanceof MachineDied)) throw error;
+      isThrough = false;
+    });
+    if (isThrough) break;
+    one.fake.boot();
+    const dependencies = one.reopen();
+    const [begun] = dependencies.state.operations.list();
+    if (begun !== undefined && dependencies.state.operations.abandoned().length === 0) {
+      // This very process still owns it; on a node the owner is gone.
+      Object.assign(dependencies, {
+        state: {
+          ...dependencies.state,
+          operations: { ...dependencies.state.operations, abandoned: () => [begun], adopt: () => undefined },
+        },
+      });
+    }
+    const recovered = await recoverApplies(dependencies);
+    expect(recovered.ok).toBe(true);
+    const text = one.state().baseline.get()?.document.text;
+    const isApplied = text === ADDON;
+    expect(one.fake.text("/etc/k0s/k0s.yaml")?.includes("ingress")).toBe(isApplied);
+    expect(one.fake.text("/etc/corium/config.yaml")).toBe(isApplied ? ADDON : BEFORE);
+    const [operation] = one.state().operations.list();
+    if (begun !== undefined) expect(operation?.phase === "succeeded").toBe(isApplied);
+    expect(one.state().operations.running()).toBeUndefined();
+    one.state().close();
+  }
+});

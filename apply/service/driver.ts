@@ -1,0 +1,289 @@
+/** POST /v1/config on a node in service, as one operation from the gate to the record. */
+import type { ApplyAnswer, ErrorBody } from "../../api/contract.ts";
+import type { Document } from "../../config/document.ts";
+import { secretFields } from "../../config/secrets.ts";
+import { type AppError, appError, fail, formatError } from "../../kit/app-error.ts";
+import type { Finding } from "../../kit/finding.ts";
+import type { Paths } from "../../kit/paths.ts";
+import type { Host } from "../../kit/ports.ts";
+import { err, ok, type Result } from "../../kit/result.ts";
+import type { Secret } from "../../kit/secret.ts";
+import type { Baseline, Operation, OperationStep, Requester } from "../../state/model.ts";
+import type { State } from "../../state/open.ts";
+import { applyDocument, type ApplyOutcome as Outcome, type ApplyPorts, applySteps, finishRecorded } from "../driver.ts";
+import { nodeFingerprintKey } from "../fingerprint-key.ts";
+import { inputHash } from "../input-hash.ts";
+import { type ApplyPlan, planApply } from "../plan.ts";
+import { RENDER_VERSION } from "../render-version.ts";
+import { readRecords, type Recovery, recoverApply } from "../undo/driver.ts";
+import type { UndoRecord } from "../undo/model.ts";
+
+export interface ApplyDependencies {
+  readonly host: Host;
+  readonly paths: Pick<Paths, "stateDir" | "config">;
+  readonly state: State;
+  /** Of the program. */
+  readonly version: string;
+  readonly parse: (
+    text: string,
+    nowMs: number,
+  ) => { readonly findings: readonly Finding[]; readonly document?: Document };
+  readonly timeoutMs?: number;
+}
+
+/** The shapes of api/services.ts, which is above this room. */
+export interface ServiceRequest {
+  readonly document: string;
+  readonly acknowledge: boolean;
+  readonly isDryRun: boolean;
+  readonly requester: Requester;
+}
+
+export type ServiceOutcome =
+  | { readonly kind: "answer"; readonly answer: ApplyAnswer }
+  | { readonly kind: "refused"; readonly status: 400 | 409 | 503; readonly body: ErrorBody };
+
+const refused = (
+  status: 400 | 409 | 503,
+  reason: string,
+  error: string,
+  more: Partial<ErrorBody> = {},
+): ServiceOutcome => ({
+  kind: "refused",
+  status,
+  body: { error, reason, ...more },
+});
+
+/** One apply, from the text to the answer. A dry run and a refusal leave no trace. */
+export async function serveApply(dependencies: ApplyDependencies, request: ServiceRequest): Promise<ServiceOutcome> {
+  const { host, state } = dependencies;
+  const baseline = state.baseline.get();
+  if (baseline === undefined) {
+    return refused(409, "no-baseline", "the node has no record of what it runs, so nothing can be compared with it");
+  }
+  // What runs is what runs: a certificate that expired since is no reason to doubt the baseline.
+  const before = dependencies.parse(baseline.document.text, baseline.document.atMs).document;
+  if (before === undefined) return refused(503, "baseline-unreadable", "the recorded document can't be read any more");
+  const { findings, document } = dependencies.parse(request.document, host.clock.nowMs());
+  if (document === undefined) {
+    return refused(400, "invalid-document", "the document is not valid, and nothing was changed", {
+      problems: findings,
+    });
+  }
+  const plan = planApply({
+    baseline: before,
+    proposal: document,
+    node: baseline,
+    fingerprintKey: nodeFingerprintKey(state.meta, host.random),
+    ownPatch: request.acknowledge,
+  });
+  const no = refusalOf(plan);
+  if (no !== undefined) return no;
+  const answer = answerOf(plan, document, findings);
+  if (plan.diff.result === "unchanged") return { kind: "answer", answer: { ...answer, status: "unchanged" } };
+  if (request.isDryRun) return { kind: "answer", answer: { ...answer, status: "planned" } };
+  return runOperation(dependencies, { request, baseline, document, plan, answer });
+}
+
+function refusalOf({ diff }: ApplyPlan): ServiceOutcome | undefined {
+  const fields = diff.fields.filter((field) => field.class === "immutable" || field.class === "own-verb");
+  if (fields.length > 0 || diff.removed.length > 0) {
+    const names = [
+      ...fields.map(({ path }) => path),
+      ...diff.removed.map(({ path, name }) => `${path} (${name} is gone)`),
+    ];
+    const error = `this node has already bootstrapped, so its configuration is no longer a question it can answer: ${names.join(", ")}; what a node is changes only with \`cctl reset\`, and what is gone is removed with kubectl first`;
+    return refused(409, "immutable", error, { refused: { fields, removed: diff.removed } });
+  }
+  if (diff.reason === "patch-overrides") {
+    const error = `k0s.patch changes what Corium keeps fixed on a running node: ${diff.overrides.join(", ")}; if that is what you mean, own it with --own-patch`;
+    return refused(409, "patch-overrides", error);
+  }
+  if (diff.result !== "guarded") return undefined;
+  const guarded = diff.fields.filter((field) => field.class === "guarded");
+  const error = `a change of ${guarded.map(({ path }) => path).join(", ")} could lock you out and needs a confirmation, which this release does not have; nothing was changed`;
+  return refused(409, "needs-confirmation", error, { refused: { fields: guarded, removed: [] } });
+}
+
+const answerOf = (plan: ApplyPlan, document: Document, findings: readonly Finding[]): ApplyAnswer => ({
+  status: "reconciled",
+  ...(document.role === undefined ? {} : { role: document.role }),
+  fields: plan.diff.fields,
+  restarted: plan.restarts,
+  files: plan.files.map(({ path, diff }) => ({ path, diff })),
+  consequences: [...plan.consequences, ...plan.undo],
+  warnings: [...findings, ...plan.warnings],
+});
+
+interface Work {
+  readonly request: ServiceRequest;
+  readonly baseline: Baseline;
+  readonly document: Document;
+  readonly plan: ApplyPlan;
+  readonly answer: ApplyAnswer;
+}
+
+async function runOperation(dependencies: ApplyDependencies, work: Work): Promise<ServiceOutcome> {
+  const { host, state, version } = dependencies;
+  const steps = applySteps(work.plan).map((step): OperationStep => ({ ...step, state: "pending" }));
+  const atMs = host.clock.nowMs();
+  const begun = state.operations.begin({ kind: "apply", requester: work.request.requester, version, steps, atMs });
+  if (!begun.ok) {
+    const { running } = begun.error;
+    return refused(409, "busy", `operation ${running.id} (${running.kind}) is not over yet`, { operation: running.id });
+  }
+  const operation = begun.value.id;
+  const outcome = await recoverAndApply(dependencies, work, operation);
+  const ended = concludeOperation(dependencies, operation, outcome);
+  return ended ?? { kind: "answer", answer: { ...work.answer, operation } };
+}
+
+async function recoverAndApply(dependencies: ApplyDependencies, work: Work, operation: string): Promise<Outcome> {
+  const { host, state, paths, timeoutMs } = dependencies;
+  const recovered = await recoverApplies(dependencies);
+  if (!recovered.ok) return { status: "failed", error: recovered.error };
+  // What was finished just now is another baseline than the one that was planned on.
+  if (state.baseline.get()?.document.id !== work.baseline.document.id) {
+    return { status: "failed", error: appError("changed-in-between", "somebody applied in between; plan again") };
+  }
+  const ports: ApplyPorts = {
+    host,
+    paths,
+    report: (message) => state.operations.message(operation, message, host.clock.nowMs()),
+    onStep: (step, stepState) => state.operations.step(operation, { ...step, state: stepState }, host.clock.nowMs()),
+    record: (now) => recordBaseline(dependencies, work, now),
+  };
+  return applyDocument(
+    {
+      operation,
+      plan: work.plan,
+      document: work.document,
+      text: work.request.document,
+      secrets: inlineSecrets(work.document),
+      rendered: work.baseline.rendered,
+      ...(timeoutMs === undefined ? {} : { timeoutMs }),
+    },
+    ports,
+  );
+}
+
+const inlineSecrets = (document: Document): ReadonlyMap<string, Secret> =>
+  new Map(
+    secretFields(document).flatMap(({ path, inline }) => (inline === undefined ? [] : [[path, inline] as const])),
+  );
+
+function recordBaseline(
+  { host, state }: ApplyDependencies,
+  { request, baseline, document }: Work,
+  now: Parameters<ApplyPorts["record"]>[0],
+): Result<void, AppError> {
+  const atMs = host.clock.nowMs();
+  const { hostname, addresses, k0sVersion } = baseline;
+  const hash = inputHash({
+    document,
+    secrets: now.secrets,
+    addresses,
+    hostname,
+    k0sVersion,
+    fingerprintKey: nodeFingerprintKey(state.meta, host.random),
+  });
+  try {
+    // The document alone means nothing yet: the baseline that names it is what counts.
+    const stored = state.documents.add({ text: request.document, atMs, requester: request.requester, origin: "apply" });
+    state.baseline.set({
+      ...baseline,
+      document: stored,
+      inputHash: hash,
+      renderVersion: RENDER_VERSION,
+      rendered: now.rendered,
+      atMs,
+    });
+    return ok(undefined);
+  } catch (error) {
+    return fail("state", `the baseline could not be recorded: ${error instanceof Error ? error.message : "unknown"}`);
+  }
+}
+
+/** Ends the operation; a refusal when it did not succeed. */
+function concludeOperation(
+  { host, state }: ApplyDependencies,
+  operation: string,
+  outcome: Outcome,
+): ServiceOutcome | undefined {
+  const atMs = host.clock.nowMs();
+  if (outcome.status === "reconciled" || outcome.status === "unchanged") {
+    state.operations.end(operation, { phase: "succeeded" }, atMs);
+    state.events.add({ atMs, kind: "applied", severity: "info", message: `operation ${operation} applied a document` });
+    return undefined;
+  }
+  const failureReason = formatError(outcome.error);
+  const phase = outcome.status === "rolled-back" ? "rolled-back" : "failed";
+  state.operations.end(operation, { phase, failureReason }, atMs);
+  state.events.add({
+    atMs,
+    kind: "apply-failed",
+    severity: "error",
+    message: `operation ${operation} ${phase}: ${outcome.error.message}`,
+  });
+  switch (outcome.status) {
+    case "rolled-back":
+      return refused(409, "rolled-back", `the change was taken back: ${failureReason}`, { operation });
+    case "stuck":
+      return refused(503, "stuck", failureReason, { operation });
+    case "failed":
+      return refused(
+        outcome.error.code === "k0s-config" ? 400 : 503,
+        outcome.error.code,
+        `nothing was changed: ${failureReason}`,
+        { operation },
+      );
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/**
+ * At each start before k0s is up: what a crash or a power cut left of an apply is undone or finished, and its
+ * operation is ended with what became of it.
+ */
+export async function recoverApplies(dependencies: ApplyDependencies): Promise<Result<readonly Recovery[], AppError>> {
+  const { host, paths, state } = dependencies;
+  const baseline = state.baseline.get();
+  const recovered = await recoverApply({
+    host,
+    stateDir: paths.stateDir,
+    isRecorded: (hash) => baseline?.document.sha256 === hash,
+    finish: (hash) =>
+      baseline === undefined
+        ? Promise.resolve(err(appError("undo", "there is no baseline")))
+        : finishRecorded({ host, paths }, baseline.document, hash),
+  });
+  if (!recovered.ok) return recovered;
+  const records = await readRecords(host, paths.stateDir);
+  if (!records.ok) return records;
+  for (const operation of state.operations.abandoned().filter(({ kind }) => kind === "apply")) {
+    endAbandoned(
+      dependencies,
+      operation,
+      records.value.find((record) => record.operation === operation.id),
+    );
+  }
+  return recovered;
+}
+
+/** By its undo record, which is closed by now: also when only the operation's own end was missing. */
+function endAbandoned({ host, state }: ApplyDependencies, { id }: Operation, record: UndoRecord | undefined): void {
+  const atMs = host.clock.nowMs();
+  const [phase, became] = ABANDONED[record?.state ?? "open"];
+  state.operations.adopt(id, atMs);
+  const failureReason = `the node or its program stopped in the middle; ${became}`;
+  state.operations.end(id, phase === "succeeded" ? { phase } : { phase, failureReason }, atMs);
+  const message = `the apply ${id} was cut off; ${became}`;
+  state.events.add({ atMs, kind: "apply-recovered", severity: "warning", message });
+}
+
+const ABANDONED = {
+  applied: ["succeeded", "it had been recorded and was finished"],
+  undone: ["rolled-back", "everything was put back"],
+  open: ["failed", "nothing had been changed"],
+} as const;
