@@ -23,6 +23,7 @@ import { obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
 import { installFromLive } from "./install.ts";
 import {
   beginOperation,
+  endFinishedBootstrap,
   concluded,
   failed,
   isSuperseded,
@@ -42,6 +43,7 @@ async function bootstrapFromDisk(services: BootstrapServices): Promise<Outcome> 
   const marker = await host.files.stat(paths.marker);
   if (!marker.ok) return failed(marker.error);
   if (marker.value !== null) {
+    endFinishedBootstrap(state, host.clock.nowMs());
     reporter.say({ state: "done" });
     return { ok: true };
   }

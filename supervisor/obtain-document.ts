@@ -62,11 +62,13 @@ export async function passGate(services: BootstrapServices, first: Obtained): Pr
     return text.ok ? text.value : "";
   };
   let seen = await seenText();
+  let hasWaited = false;
   for (;;) {
     const claimed = await claimByDocument(services, current.document);
     if (!claimed.ok) return claimed;
     const obstacle = obstacleOf(services, current);
-    if (obstacle === undefined) return obtainAgain(services, current);
+    if (obstacle === undefined) return hasWaited ? obtainAgain(services, current) : ok(current);
+    hasWaited = true;
     reporter.say({ state: "waiting", message: obstacle });
     await host.clock.sleep(pollMs, signal);
     if (signal?.aborted === true) return fail("stopped", "stopped while waiting for claim or document");

@@ -4,6 +4,7 @@ import type { Result } from "../kit/result.ts";
 import type { Executors, StepBase } from "../kit/step.ts";
 import type { Secret } from "../kit/secret.ts";
 import type { Intent, OperationStep } from "../state/model.ts";
+import type { State } from "../state/open.ts";
 import type { BootstrapServices, FoundDocument } from "./bootstrap-services.ts";
 import { fail, formatError } from "../kit/app-error.ts";
 import { ok } from "../kit/result.ts";
@@ -48,6 +49,19 @@ export async function beginOperation(
     await host.clock.sleep(pollMs, signal);
     if (signal?.aborted === true) return fail("stopped", "stopped while waiting for another operation");
   }
+}
+
+/**
+ * The marker is there but power was lost before the operation's end was recorded. The unit of bootstrap does not start
+ * any more, so whatever runs next says it: the API when it starts, or bootstrap called by hand.
+ */
+export function endFinishedBootstrap(state: Pick<State, "operations" | "events">, atMs: number): void {
+  const left = state.operations.abandoned().find(({ kind }) => kind === "bootstrap");
+  if (left === undefined) return;
+  const last = left.steps.find(({ state: stepState }) => stepState === "running");
+  if (last !== undefined) state.operations.step(left.id, { id: last.id, title: last.title, state: "done" }, atMs);
+  state.operations.end(left.id, { phase: "succeeded" }, atMs);
+  state.events.add({ atMs, kind: "in-service", severity: "info", message: "this node is in service" });
 }
 
 export interface Run<S extends StepBase> {
