@@ -52,16 +52,25 @@ export interface BootFacts {
   readonly slot?: "A" | "B";
   /** Installation id of the disk that GRUB came from. */
   readonly installation?: string;
-  /** dm-verity root hash, or the SHA-256 of a fetched root. */
+  /** dm-verity root hash of the running root. */
   readonly rootHash?: string;
+  /** Of the installed disk that was booted, lower case; what GRUB and the installer called them. */
+  readonly partUuids?: {
+    readonly esp: string;
+    readonly boot: string;
+    readonly root: string;
+    readonly state: string;
+    readonly data: string;
+  };
+  /**
+   * Live only: where `vmlinuz`, `initrd` and `root.img` lie that an installation copies; `hashOffsetBytes` is the
+   * size of the squashfs in root.img, behind which the verity tree starts.
+   */
+  readonly image?: { readonly directory: string; readonly hashOffsetBytes: number };
+  /** Live by PXE: the address of the root. */
+  readonly fetchedFrom?: string;
   /** The device of the medium, when there is one, and where it is mounted (read-only). */
   readonly medium?: { readonly device: string; readonly mountPoint: string };
-  /** Live: the folder of `root.img`, `vmlinuz` and `initrd` that it runs from, and where the hash tree starts. */
-  readonly image?: { readonly directory: string; readonly hashOffsetBytes: number };
-  /** Live by PXE: where the root came from. */
-  readonly fetchedFrom?: string;
-  /** Disk: what GRUB named, lower case. */
-  readonly partUuids?: Readonly<Record<"esp" | "boot" | "root" | "state" | "data", string>>;
   /** State could not be mounted: the node runs but must say degraded. */
   readonly problems?: readonly string[];
 }

@@ -11,9 +11,11 @@ import type { Probes } from "./lint.ts";
 import type { NodeStep } from "./model.ts";
 import type { RenderedNode } from "./render.ts";
 import type { StorageStep } from "./storage.ts";
+import type { WireguardStep } from "../wireguard/model.ts";
 import { planK0s } from "../k0s/plan.ts";
 import { renderK0s } from "../k0s/render.ts";
 import { hasErrors } from "../kit/finding.ts";
+import { planWireguard } from "../wireguard/plan.ts";
 import { recordAddresses } from "./addresses.ts";
 import { lintBootstrap } from "./lint.ts";
 import { renderNode } from "./render.ts";
@@ -21,7 +23,7 @@ import { isBehindOverlay } from "./secrets.ts";
 import { planStorage } from "./storage.ts";
 import { renderTimers } from "./timers.ts";
 
-export type ProvisionStep = NodeStep | StorageStep | K0sStep;
+export type ProvisionStep = NodeStep | StorageStep | WireguardStep | K0sStep;
 
 /** A secret that the document names but does not hold. */
 export interface NamedSecret {
@@ -64,10 +66,12 @@ export function planBootstrap(input: BootstrapInput): BootstrapPlan {
   const addresses = recordAddresses(document, facts);
   const rendered = renderNode({ document, addresses, hostname: facts.hostname, machineId: facts.machineId });
   const storage = planStorage(input);
+  const overlays = planWireguard(document);
   const findings = [
     ...lintRole(document),
     ...lintBootstrap({ document, facts, probes, hasK0sRecord }),
     ...storage.findings,
+    ...overlays.findings,
     ...rendered.findings,
   ];
   const base = { findings, rendered, addresses, owned: storage.owned };
@@ -78,6 +82,7 @@ export function planBootstrap(input: BootstrapInput): BootstrapPlan {
     ...secretsStep("secrets", direct, ""),
     { kind: "node:hostname", id: "hostname", title: `name the node ${rendered.hostname}`, hostname: rendered.hostname },
     ...storage.steps,
+    ...overlays.steps,
     ...secretsStep("secrets:overlay", behindOverlay, " through the overlay"),
     ...planK0s(document, renderK0s({ document, addresses })),
     ...lastSteps(input, rendered, addresses),

@@ -22,6 +22,7 @@ import { installExecutors } from "../provision/install/driver.ts";
 import { nodeExecutors } from "../provision/steps.ts";
 import { raidExecutors } from "../raid/driver.ts";
 import { memoryState, openState } from "../state/open.ts";
+import { wireguardExecutors } from "../wireguard/driver.ts";
 import { bootstrap } from "./bootstrap.ts";
 import { dryRun } from "./dry-run.ts";
 import { createReporter } from "./reporter.ts";
@@ -51,7 +52,13 @@ export const bootstrapCommand: Command = async (argv, io) => {
     cmdline: await readCmdline(host),
     findDocument: find,
     readInventory: () => readInventory(host, boot),
-    executors: (ports) => ({ ...nodeExecutors(ports), ...diskExecutors, ...raidExecutors, ...k0sExecutors }),
+    executors: (ports) => ({
+      ...nodeExecutors(ports),
+      ...diskExecutors,
+      ...raidExecutors,
+      ...wireguardExecutors,
+      ...k0sExecutors,
+    }),
     installExecutors: (handover) => ({ ...installExecutors(handover), ...diskExecutors }),
     signal: io.signal,
   });

@@ -15,6 +15,7 @@ import { k0sExecutors } from "../k0s/driver.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { nodeExecutors } from "../provision/steps.ts";
+import { wireguardExecutors } from "../wireguard/driver.ts";
 import { memoryState } from "../state/open.ts";
 import { fakeHost, MachineDied } from "../test/support/fake-host.ts";
 import { fakeK0s } from "../test/support/fake-k0s.ts";
@@ -195,7 +196,12 @@ function services(of: World, changes: Partial<BootstrapServices> = {}): Bootstra
     },
     findDocument: (): Promise<Source> => findDocument(host, { paths, boot, cmdline: "" }),
     readInventory: async () => ok(inventoryOf(of)),
-    executors: (ports) => ({ ...nodeExecutors(ports), ...storageExecutors(of), ...k0sExecutors }),
+    executors: (ports) => ({
+      ...nodeExecutors(ports),
+      ...storageExecutors(of),
+      ...wireguardExecutors,
+      ...k0sExecutors,
+    }),
     installExecutors: () => {
       throw new Error("a node that boots from disk installs nothing");
     },
@@ -219,7 +225,7 @@ const statusOf = ({ host }: World) => parseBootstrapStatus(host.text("/run/coriu
 function nodeOf(of: World): unknown {
   const names = new Map<string, string>();
   const node = {
-    members: [...of.members].toSorted(),
+    members: [...of.members].toSorted(([a], [b]) => a.localeCompare(b)),
     filesystem: of.filesystem,
     kept: of.host.paths("/var/lib/corium/etc").map((path) => [path, of.host.text(path)]),
     k0s: of.host.unitTable.get("k0scontroller.service")?.activeState,
