@@ -1,3 +1,4 @@
+import "reflect-metadata";
 import "./reflect.ts";
 import { X509Certificate } from "node:crypto";
 

@@ -1,3 +1,4 @@
+import "reflect-metadata";
 import "./reflect.ts";
 import * as x509 from "@peculiar/x509";
 
