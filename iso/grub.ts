@@ -12,6 +12,8 @@ const FIXED_ARGS = [
   "panic=10",
   "net.naming-scheme=v257",
   "systemd.gpt_auto=0",
+  // Firmware tables could otherwise bring a root password, keys and units (man systemd.system-credentials).
+  "systemd.import_credentials=no",
   "noresume",
   "raid=noautodetect",
 ];

@@ -47,6 +47,10 @@ export function makeIso(boot: BootFiles, image: RootImage, iso: string, options:
   mkdirSync(join(tree, "corium/id"), { recursive: true });
   mkdirSync(join(tree, "boot/grub"), { recursive: true });
   writeFileSync(join(tree, "corium/id", image.rootHash.slice(0, 32)), "");
+  // GRUB started from the El Torito image by UEFI takes the CD for its root, from a stick the FAT partition.
+  const early = mediumEarlyConfig(image.rootHash);
+  mkdirSync(join(tree, "EFI/debian"), { recursive: true });
+  writeFileSync(join(tree, "EFI/debian/grub.cfg"), early);
   writeFileSync(join(tree, "boot/grub/grub.cfg"), mediumGrubConfig({ ...image, version: options.version }));
   link(join(boot.folder, "vmlinuz"), join(tree, "corium/vmlinuz"));
   link(join(boot.folder, "initrd"), join(tree, "corium/initrd"));
@@ -55,7 +59,7 @@ export function makeIso(boot: BootFiles, image: RootImage, iso: string, options:
 
   link(join(boot.folder, "eltorito.img"), join(tree, "boot/grub/eltorito.img"));
   const esp = join(options.work, "esp.img");
-  makeEspImage(boot, esp, mediumEarlyConfig(image.rootHash), options);
+  makeEspImage(boot, esp, early, options);
 
   run(
     [
