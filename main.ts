@@ -8,6 +8,7 @@ import type { Command, CommandIo } from "./kit/command.ts";
 import { version } from "./kit/version.ts";
 
 const commands: Readonly<Record<string, () => Promise<Command>>> = {
+  bootstate: async () => (await import("./supervisor/bootstate.main.ts")).bootstateCommand,
   bootstrap: async () => (await import("./supervisor/bootstrap.main.ts")).bootstrapCommand,
   cctl: async () => (await import("./cctl/cctl.main.ts")).cctl,
   console: async () => (await import("./console/console.main.ts")).consoleCommand,

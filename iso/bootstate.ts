@@ -60,7 +60,10 @@ const isSlot = (text: string | undefined): text is Slot => text === "A" || text 
 export function parseRequest(argv: readonly string[]): Request | undefined {
   const [kind, slot, verdict, ...rest] = argv;
   if (rest.length > 0) return undefined;
-  if ((kind === "show" || kind === "get-primary" || kind === "get-current" || kind === "mark-good") && slot === undefined) {
+  if (
+    (kind === "show" || kind === "get-primary" || kind === "get-current" || kind === "mark-good") &&
+    slot === undefined
+  ) {
     return { kind };
   }
   if ((kind === "get-state" || kind === "set-primary") && isSlot(slot) && verdict === undefined) return { kind, slot };
@@ -81,7 +84,11 @@ const sameExceptGeneration = (a: BootEnv, b: BootEnv): boolean =>
 /** What a request says and changes; writes nothing where nothing differs. */
 export function decide(env: BootEnv, request: Request, booted: Slot): Result<Outcome, AppError> {
   const change = (next: BootEnv): Result<Outcome, AppError> =>
-    ok(sameExceptGeneration(env, next) ? { answer: "" } : { answer: "", next: { ...next, generation: env.generation + 1 } });
+    ok(
+      sameExceptGeneration(env, next)
+        ? { answer: "" }
+        : { answer: "", next: { ...next, generation: env.generation + 1 } },
+    );
   switch (request.kind) {
     case "show":
       return ok({ answer: `${JSON.stringify({ ...env, booted, primary: primarySlot(env) })}\n` });
