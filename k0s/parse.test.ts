@@ -14,6 +14,14 @@ const status = (more: object): string =>
   });
 
 describe("status", () => {
+  test("as the stand-in printed it, whole", async () => {
+    const text = await Bun.file(new URL("testdata/status-controller.json", import.meta.url)).text();
+    expect(parseStatus(text)).toEqual({
+      ok: true,
+      value: { version: "v1.36.4+k0s.1-sim", pid: 1809, role: "controller" },
+    });
+  });
+
   test("controller+worker is not taken for a controller", () => {
     const roles = [{}, { Workloads: true }, { Workloads: true, SingleNode: true }, { Role: "worker", Workloads: true }];
     const found = roles.map((more) => parseStatus(status(more))).map((one) => (one.ok ? one.value.role : one.error));
@@ -52,7 +60,7 @@ describe("units", () => {
   // As the library that k0s uses writes it: sorted, --name=value.
   const unit = `[Service]
 StartLimitInterval=5
-ExecStart=/usr/local/bin/k0s worker --kubelet-extra-args=--node-ip=192.0.2.9 --labels=a=b,c=d --token-file=/etc/k0s/join-token
+ExecStart=/usr/bin/k0s worker --kubelet-extra-args=--node-ip=192.0.2.9 --labels=a=b,c=d --token-file=/etc/k0s/join-token
 `;
 
   test("what k0s wrote is the same command as what it was asked for", () => {
@@ -66,7 +74,7 @@ ExecStart=/usr/local/bin/k0s worker --kubelet-extra-args=--node-ip=192.0.2.9 --l
       unit.replace(" --labels=a=b,c=d", ""),
       unit.replace("worker --", "worker --debug=true --"),
       unit.replace(" worker ", " controller "),
-      unit.replace("/usr/local", "/opt"),
+      unit.replace("/usr/bin", "/opt"),
     ]) {
       const found = parseUnit(other);
       expect(found.ok && isSameCommand(found.value, wantedCommand(argv))).toBe(false);

@@ -1,5 +1,5 @@
 /** Where k0s is and what it reads; promised by k0s (facts: section 3.3) and by the image. */
-export const K0S_BINARY = "/usr/local/bin/k0s";
+export const K0S_BINARY = "/usr/bin/k0s";
 export const K0S_CONFIG = "/etc/k0s/k0s.yaml";
 export const K0S_JOIN_TOKEN = "/etc/k0s/join-token";
 export const K0S_DATA = "/var/lib/k0s";

@@ -65,7 +65,7 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
       if (["--single", "--enable-worker", "--no-taints"].includes(flag)) written.push(`${flag}=true`);
       else written.push(`${flag}=${flags[(at += 1)] ?? ""}`.replaceAll(" ", "\\x20"));
     }
-    const command = ["/usr/local/bin/k0s", role, ...written.toSorted()].join(" ");
+    const command = ["/usr/bin/k0s", role, ...written.toSorted()].join(" ");
     fake.put(file, `[Service]\nExecStart=${command}\nRestart=always\n\n[Install]\nWantedBy=multi-user.target\n`);
     fake.put(`/etc/systemd/system/multi-user.target.wants/k0s${role}.service`, "", { kind: "symlink", target: file });
     fake.unitTable.delete(`k0s${role}.service`);

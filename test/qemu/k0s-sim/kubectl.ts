@@ -19,6 +19,7 @@ const FLAGS: readonly FlagSpec[] = [
   { name: "type", type: "string", help: "merge only", fallback: "merge" },
   { name: "wait", type: "bool", help: "wait until it is gone", fallback: "true" },
   { name: "timeout", type: "duration", help: "how long", fallback: "60s" },
+  { name: "raw", type: "string", help: "a path of the API, its answer as it is" },
   { name: "request-timeout", type: "string", help: "of one request", fallback: "0" },
   { name: "server-side", type: "bool", help: "accepted", fallback: "false" },
   { name: "overwrite", type: "bool", help: "of label and taint", fallback: "false" },
@@ -38,6 +39,7 @@ export async function kubectlCommand(argv: readonly string[]): Promise<KubectlRe
   const [verb = "", ...words] = parsed.positional;
   const config = adminConfig(readRuntime().dataDir);
   try {
+    if (verb === "get" && parsed.text("raw") !== "") return await getRaw(config, parsed.text("raw"));
     const reply = await callApi(config, "GET", "/k0s-sim/resources");
     const context: Context = { config, parsed, resources: reply.body as readonly Resource[] };
     switch (verb) {
@@ -69,6 +71,15 @@ interface Context {
   readonly config: KubeConfig;
   readonly parsed: Parsed;
   readonly resources: readonly Resource[];
+}
+
+/** `get --raw /readyz`: the body as it is, or kubectl's words around what the server said. */
+async function getRaw(config: KubeConfig, path: string): Promise<KubectlResult> {
+  const { status, body } = await callApi(config, "GET", path);
+  const text = typeof body === "string" ? body : JSON.stringify(body);
+  if (status === 200) return { out: text, err: "", exitCode: 0 };
+  const said = `an error on the server (${JSON.stringify(text.trim())}) has prevented the request from succeeding`;
+  return failed(`Error from server (InternalError): ${said}`);
 }
 
 interface Wanted {
