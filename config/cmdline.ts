@@ -10,10 +10,9 @@ export const KNOWN_ARGUMENTS: readonly string[] = [
   "corium.slot",
   "corium.installation",
   "corium.root",
-  "corium.root.sha256",
+  "corium.sha256",
   "corium.roothash",
   "corium.hashoffset",
-  "corium.verity",
 ];
 
 export interface KernelArgument {

@@ -146,7 +146,7 @@ describe("kinds", () => {
 addons:
   - name: a
     chart: oci://r.example/a
-    values: {webhook: {enabled: "false", on: false}, list: ["true"]}
+    values: {webhook: {enabled: "false", on: false}, list: ["true"], podAnnotations: {scrape: "true"}}
 `;
     expect(warnings(text).map(({ path }) => path)).toEqual([
       "addons[0].values.webhook.enabled",
@@ -155,6 +155,7 @@ addons:
     expect(parse(text).document?.addons[0]?.values).toEqual({
       webhook: { enabled: "false", on: false },
       list: ["true"],
+      podAnnotations: { scrape: "true" },
     });
   });
 });

@@ -31,12 +31,16 @@ export function checkAddons(context: RuleContext): void {
   }
 }
 
+/** Maps whose values Kubernetes wants as text. */
+const TEXT_MAPS = /(?:annotations|labels|selector|env|args|data)$/i;
+
 /** `enabled: "false"` is true to a chart's `if`: said, since it is hardly ever meant. */
 function checkValues(context: RuleContext, path: Path, value: unknown, depth: number): void {
   if (depth > 30) return;
   if (value === "true" || value === "false") context.report(path, valueSays.quotedBoolean(value));
   if (typeof value !== "object" || value === null) return;
   for (const [key, item] of Object.entries(value)) {
+    if (TEXT_MAPS.test(key) || key.includes("/")) continue;
     checkValues(context, [...path, Array.isArray(value) ? Number(key) : key], item, depth + 1);
   }
 }
