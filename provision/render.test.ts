@@ -44,6 +44,21 @@ test("storage is shown with its UUIDs left open, and k0s waits for mounts in its
   expect(rendered.units).toContain("var-lib-k0s.mount");
 });
 
+test("an overlay comes with its key as a placeholder, its interface, and k0s waiting for it", () => {
+  const overlay = {
+    name: "wg0",
+    address: ["10.9.0.1/24"],
+    nodeAddress: false,
+    generateKey: false,
+    privateKey: "hunter22",
+    peers: [],
+  };
+  const { files } = render({ wireguard: [overlay] });
+  expect(JSON.stringify(files)).not.toContain("hunter22");
+  expect(files.some((file) => file.content.includes("<secret:wireguard[wg0].privateKey>"))).toBe(true);
+  expect(files.some((file) => /k0scontroller\.service\.d\/.*wg0/.test(file.path))).toBe(true);
+});
+
 test("files come in one order, whatever the document's", () => {
   const paths = render({ upgrades: { automatic: "apply", schedule: "daily" } }).files.map((file) => file.path);
   expect(paths).toEqual(paths.toSorted());

@@ -7,6 +7,7 @@ import type { RecordedAddresses } from "../kit/addresses.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { RenderedFile } from "../kit/rendered.ts";
 import { renderArrayConfig } from "../raid/render.ts";
+import { renderWireguard } from "../wireguard/render.ts";
 import { chooseHostname, renderHosts } from "./hostname.ts";
 import { mountStep } from "./mount-plan.ts";
 import { renderTimers } from "./timers.ts";
@@ -40,6 +41,7 @@ export function renderNode(input: RenderInput): RenderedNode {
     { path: "/etc/hostname", mode: 0o644, content: `${hostname}\n` },
     { path: "/etc/hosts", mode: 0o644, content: renderHosts(hostname) },
     ...storage.files,
+    ...renderWireguard(document),
     ...k0s.files,
     ...timers.files,
   ];
