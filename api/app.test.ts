@@ -238,6 +238,8 @@ describe("events and audit", () => {
     state.events.add({ atMs: 2, kind: "b", severity: "info", message: "two" });
     expect((await call("GET", "/v1/events?since=1")).text).toContain("two");
     expect((await call("GET", "/v1/events?since=1")).text).not.toContain("one");
+    expect((await call("GET", "/v1/events?since=1970-01-01T00:00:00.002Z")).text).not.toContain("one");
+    expect((await call("GET", "/v1/events?since=15m")).text).toBe("");
     expect((await call("GET", "/v1/events?since=x")).status).toBe(400);
     const gone = new AbortController();
     const following = call("GET", "/v1/events?follow=true", { signal: gone.signal });
@@ -255,7 +257,7 @@ describe("services", () => {
   test("the fixed list, without what is not installed", async () => {
     const { call } = await fakeApi({ units });
     const { json } = await call("GET", "/v1/services");
-    const names = (json["services"] as { unit: string }[]).map(({ unit }) => unit);
+    const names = (json as unknown as { unit: string }[]).map(({ unit }) => unit);
     expect(names).toEqual(["k0scontroller.service", "corium-apid.service", "corium-bootstrap.service"]);
   });
 
@@ -274,7 +276,7 @@ describe("services", () => {
 
 describe("logs", () => {
   const entry = (cursor: string, message: unknown): string =>
-    `${JSON.stringify({ __CURSOR: cursor, __REALTIME_TIMESTAMP: "1780000000000000", MESSAGE: message })}\n`;
+    `${JSON.stringify({ __CURSOR: cursor, _SYSTEMD_UNIT: "k0scontroller.service", __REALTIME_TIMESTAMP: "1780000000000000", MESSAGE: message })}\n`;
   const programs = {
     journalctl: ({ argv }: { argv: readonly string[] }) =>
       argv.some((arg) => arg.startsWith("--after-cursor"))
@@ -301,7 +303,7 @@ describe("logs", () => {
     const { call, fake } = await fakeApi({ programs });
     for (const [query, status] of [
       ["unit=sshd", 404],
-      ["", 404],
+      ["unit=", 404],
       ["unit=--vacuum-size=1", 404],
       ["unit=k0sworker&lines=0", 400],
       ["unit=k0sworker&lines=10001", 400],

@@ -1,6 +1,6 @@
 import "reflect-metadata";
 import "./reflect.ts";
-import { X509Certificate } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 
 import * as x509 from "@peculiar/x509";
 
@@ -101,3 +101,12 @@ function highestRole(organizations: readonly string[]): OperatorRole | undefined
 }
 
 const iso = (ms: number): string => new Date(ms).toISOString();
+
+/** Whether the two PEM texts belong together. */
+export function isKeyOf(certificate: string, privateKey: string): boolean {
+  try {
+    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(privateKey));
+  } catch {
+    return false;
+  }
+}

@@ -3,8 +3,9 @@ import type { LogLine } from "../contract.ts";
 import { fromArray, ndjson } from "../ndjson.ts";
 import { problem } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
+import { parseSince } from "../since.ts";
 import { isTrue } from "./operations.ts";
-import { findUnit } from "./services.ts";
+import { findUnit, UNITS } from "./services.ts";
 
 const DEFAULT_LINES = 200;
 const MAX_LINES = 10_000;
@@ -16,14 +17,14 @@ export const LOG_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/logs",
     role: "readonly",
-    summary: "the journal of one service as NDJSON: ?unit=&lines=&since=&follow=true",
+    summary: "the journal of one service, or of all, as NDJSON: ?unit=&lines=&since=&follow=true",
     needsNoState: true,
     run: logs,
   },
 ];
 
 interface Query {
-  readonly unit: string;
+  readonly units: readonly string[];
   readonly lines: number;
   readonly sinceMs?: number;
 }
@@ -31,9 +32,9 @@ interface Query {
 /** Everything is checked before the 200: afterwards a stream can only break. */
 async function logs(context: RouteContext): Promise<Response> {
   const { query, services } = context;
-  const name = query.get("unit") ?? "";
-  const known = findUnit(name);
-  if (known === undefined) {
+  const name = query.get("unit");
+  const known = name === null ? undefined : findUnit(name);
+  if (name !== null && known === undefined) {
     return problem(404, `'${name}' is not one of this node's services; \`cctl services\` lists them`, {
       reason: "unknown-unit",
     });
@@ -47,19 +48,11 @@ async function logs(context: RouteContext): Promise<Response> {
   if (since !== null && sinceMs === undefined) {
     return problem(400, "since is a time like 2026-05-01T10:00:00Z or an age like 15m", { reason: "invalid-query" });
   }
-  const wanted: Query = { unit: known.unit, lines, ...(sinceMs === undefined ? {} : { sinceMs }) };
+  const units = known === undefined ? UNITS.map(({ unit }) => unit) : [known.unit];
+  const wanted: Query = { units, lines, ...(sinceMs === undefined ? {} : { sinceMs }) };
   const first = await readJournal(services.host, wanted);
   if (first === undefined) return problem(503, "the journal can't be read", { reason: "journal" });
   return ndjson(isTrue(query.get("follow")) ? follow(context, wanted, first) : fromArray(first.lines));
-}
-
-/** `90s`, `15m`, `2h`, `1d`, or ISO 8601 with its zone. */
-function parseSince(text: string, nowMs: number): number | undefined {
-  const age = /^(\d{1,6})([smhd])$/.exec(text);
-  if (age !== null) return nowMs - Number(age[1]) * { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[age[2] as "s"];
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/.test(text)) return undefined;
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? undefined : ms;
 }
 
 interface JournalPart {
@@ -73,18 +66,18 @@ async function readJournal(host: Host, query: Query, after?: string): Promise<Jo
     "--no-pager",
     "--output=json",
     "--output-fields=MESSAGE,_SYSTEMD_UNIT,UNIT",
-    `--unit=${query.unit}`,
+    ...query.units.map((unit) => `--unit=${unit}`),
     after === undefined ? `--lines=${query.lines}` : `--after-cursor=${after}`,
     // Seconds since 1970: no zone and no locale to get wrong.
     ...(after === undefined && query.sinceMs !== undefined ? [`--since=@${Math.floor(query.sinceMs / 1000)}`] : []),
   ];
   const result = await host.exec({ argv, timeoutMs: 20_000, maxOutputBytes: 32 * 1024 * 1024 });
   if (result.exitCode !== 0) return undefined;
-  return parseJournal(result.stdout, query.unit, after);
+  return parseJournal(result.stdout, after);
 }
 
 /** A MESSAGE that is not UTF-8 comes as an array of bytes, a very long one as null (journalctl(1), json). */
-export function parseJournal(text: string, unit: string, after?: string): JournalPart {
+export function parseJournal(text: string, after?: string): JournalPart {
   const lines: LogLine[] = [];
   let cursor = after;
   for (const line of text.split("\n")) {
@@ -99,7 +92,8 @@ export function parseJournal(text: string, unit: string, after?: string): Journa
     const message = entry["MESSAGE"];
     lines.push({
       at: new Date(Math.floor(Number(entry["__REALTIME_TIMESTAMP"] ?? 0) / 1000)).toISOString(),
-      unit,
+      // What systemd says about a unit has the unit in UNIT, what the unit says in _SYSTEMD_UNIT.
+      unit: textOf(entry["UNIT"]) ?? textOf(entry["_SYSTEMD_UNIT"]) ?? "",
       message:
         typeof message === "string" ? message : Array.isArray(message) ? Buffer.from(message).toString("utf8") : "",
     });
@@ -107,6 +101,8 @@ export function parseJournal(text: string, unit: string, after?: string): Journa
   }
   return { lines, ...(cursor === undefined ? {} : { cursor }) };
 }
+
+const textOf = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined);
 
 async function* follow(context: RouteContext, query: Query, first: JournalPart): AsyncGenerator<LogLine> {
   const { host } = context.services;

@@ -33,7 +33,10 @@ export const SERVICE_ROUTES: readonly Route[] = [
     needsNoState: true,
     run: async ({ services }) => {
       const found = await Promise.all(UNITS.map((known) => readService(services.host.systemd, known)));
-      return json(200, { services: found.filter((service) => service !== undefined) });
+      return json(
+        200,
+        found.filter((service) => service !== undefined),
+      );
     },
   },
   {

@@ -26,9 +26,7 @@ export const STATUS_ROUTES: readonly Route[] = [
     needsNoState: true,
     async run({ services }) {
       const disks = await services.status.disks();
-      return disks.ok
-        ? json(200, { disks: disks.value })
-        : problem(503, sentence(disks.error), { reason: "inventory" });
+      return disks.ok ? json(200, disks.value) : problem(503, sentence(disks.error), { reason: "inventory" });
     },
   },
 ];

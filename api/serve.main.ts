@@ -1,0 +1,289 @@
+/** `corium serve`: the API daemon. Composition root: the only place that knows all the parts of it. */
+import { parseDocument } from "../config/load.ts";
+import { redactPlain } from "../config/redact.ts";
+import { fingerprint } from "../apply/fingerprint.ts";
+import { readInventory } from "../disks/driver.ts";
+import { judgeDisk } from "../disks/select.ts";
+import { realNotify } from "../host/notify.ts";
+import { realHost } from "../host/real.ts";
+import type { AppError } from "../kit/app-error.ts";
+import { formatError } from "../kit/app-error.ts";
+import type { Command, CommandIo } from "../kit/command.ts";
+import type { Paths } from "../kit/paths.ts";
+import { nodePaths } from "../kit/paths.ts";
+import type { Host } from "../kit/ports.ts";
+import { ok } from "../kit/result.ts";
+import { version } from "../kit/version.ts";
+import type { State } from "../state/open.ts";
+import { memoryState, openState } from "../state/open.ts";
+import { closeAbandoned } from "../supervisor/abandoned.ts";
+import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
+import { nodeCollectors } from "../supervisor/collectors.ts";
+import { readBootFacts, readMachine } from "../supervisor/machine.ts";
+import type { ApiMode } from "../supervisor/own-document.ts";
+import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
+import { openServerIdentity } from "../supervisor/server-identity.ts";
+import { createStatus } from "../supervisor/status.ts";
+import { createApi } from "./app.ts";
+import { createDoor } from "./caller.ts";
+import { API_PORT } from "./contract.ts";
+import type { Enrolment } from "./enrolment.ts";
+import { openEnrolment } from "./enrolment.ts";
+import { listenOnSocket, listenOnTls } from "./listener.ts";
+import type { ApiServices } from "./services.ts";
+import { stringify } from "yaml";
+
+const EXIT_USAGE = 2;
+/** The unit has RestartPreventExitStatus=78: a document that turns the API off is obeyed, not tried again. */
+const EXIT_DISABLED = 78;
+/** How long the first look for the node's own document may hold back the start: it may be behind a URL. */
+const FIRST_LOOK_MS = 3_000;
+const LOOK_AGAIN_MS = 15_000;
+const WATCHDOG_MS = 5_000;
+
+/** Each of them changes what TLS, the runtime or the loader do, behind the back of all that is checked here. */
+const FORBIDDEN_ENVIRONMENT = /^(NODE_TLS_REJECT_UNAUTHORIZED|NODE_OPTIONS|NODE_EXTRA_CA_CERTS|SSLKEYLOGFILE|BUN_.*)$/;
+
+interface Options {
+  readonly paths: Paths;
+  readonly port: number;
+  readonly address?: string;
+  /** The node's own place: kept parts of /etc are mirrored. */
+  readonly isNode: boolean;
+}
+
+export const serveCommand: Command = async (argv, io) => {
+  const options = parseOptions(argv);
+  if (options === undefined) {
+    io.err("usage: corium serve [--state-dir DIR] [--address IP] [--port N]\n");
+    return EXIT_USAGE;
+  }
+  const forbidden = Object.keys(io.env).filter((name) => FORBIDDEN_ENVIRONMENT.test(name));
+  if (forbidden.length > 0) {
+    io.err(
+      `corium serve: refuses to start with ${forbidden.join(", ")} in its environment\n  hint: unset it in the unit\n`,
+    );
+    return 1;
+  }
+  return serve(options, io);
+};
+
+function parseOptions(argv: readonly string[]): Options | undefined {
+  let stateDir: string | undefined;
+  let address: string | undefined;
+  let port = API_PORT;
+  for (let at = 0; at < argv.length; at += 2) {
+    const value = argv[at + 1];
+    if (value === undefined) return undefined;
+    if (argv[at] === "--state-dir") stateDir = value;
+    else if (argv[at] === "--address") address = value;
+    else if (argv[at] === "--port") port = Number(value);
+    else return undefined;
+  }
+  if (!Number.isInteger(port) || port < 0 || port > 65_535) return undefined;
+  return {
+    // One --state-dir roots everything: also what is volatile, and source 1.
+    paths:
+      stateDir === undefined
+        ? nodePaths()
+        : { ...nodePaths(stateDir, `${stateDir}/run`), config: `${stateDir}/config.yaml` },
+    port,
+    ...(address === undefined ? {} : { address }),
+    isNode: stateDir === undefined,
+  };
+}
+
+async function serve(options: Options, io: CommandIo): Promise<number> {
+  const { paths } = options;
+  const say = (text: string): void => io.err(`${text}\n`);
+  const notify = realNotify(io.env["NOTIFY_SOCKET"]);
+  const boot = await readBootFacts(realHost(), paths);
+  const host = realHost(options.isNode && boot?.mode !== "live" ? { keptEtc: paths.keptEtc } : {});
+
+  const opened = openState(paths);
+  if (!opened.ok) say(`corium serve: ${formatError(opened.error)}`);
+  const state = opened.ok ? opened.value : memoryState();
+  const stateProblem = opened.ok ? undefined : opened.error;
+  if (stateProblem === undefined) closeAbandoned(state, host.clock.nowMs());
+
+  const look = { host, paths, state, ...(boot === undefined ? {} : { boot }) };
+  const findOwn = () => findOwnDocument(look);
+  const mode = await withDeadline(
+    findOwn().then((own) => readApiMode(host, own, io.signal)),
+    FIRST_LOOK_MS,
+  );
+  if (mode?.isEnabled === false) {
+    say("corium serve: the document turns the API off");
+    state.close();
+    return EXIT_DISABLED;
+  }
+
+  const { hostname } = await readMachine(host);
+  const identity = await openServerIdentity(host, paths, hostname === "" ? "corium" : hostname);
+  if (!identity.ok) {
+    say(`corium serve: ${formatError(identity.error)}`);
+    return 1;
+  }
+  const enrolment = await openEnrolmentIfClaimable(host, paths, state, stateProblem, identity.value.fingerprint);
+  if (enrolment !== undefined && "code" in enrolment) {
+    say(`corium serve: ${formatError(enrolment)}`);
+    return 1;
+  }
+
+  const bootstrap = bootstrapControl(host, paths);
+  const inventoryOf = () => readInventory(host, boot ?? { mode: "disk" });
+  const status = createStatus({
+    host,
+    paths,
+    state,
+    version,
+    bootstrap,
+    collectors: nodeCollectors(host, state),
+    ...(boot === undefined ? {} : { boot }),
+    ...(stateProblem === undefined ? {} : { stateProblem }),
+  });
+  const services: ApiServices = {
+    host,
+    paths,
+    version,
+    state,
+    bootstrap,
+    ...(stateProblem === undefined ? {} : { stateProblem }),
+    ...(enrolment === undefined ? {} : { enrolment }),
+    config: {
+      parse: (text) => parseDocument(text, { nowMs: host.clock.nowMs() }),
+      findOwn,
+      redact: (text) => redactForReaders(text, state.meta.fingerprintKey()),
+    },
+    status: {
+      ...status,
+      async disks() {
+        const inventory = await inventoryOf();
+        if (!inventory.ok) return inventory;
+        return ok(inventory.value.disks.map((disk) => ({ ...disk, ...judgeDisk(disk, inventory.value) })));
+      },
+    },
+    apply: {
+      apply: async () => ({
+        kind: "refused",
+        status: 503,
+        body: { error: "this build has no gate yet", reason: "no-gate" },
+      }),
+    },
+  };
+  const { handle } = createApi(services);
+  const created = await host.files.mkdir(paths.runDir, { mode: 0o755 });
+  if (!created.ok) {
+    say(`corium serve: ${formatError(created.error)}`);
+    return 1;
+  }
+  const local = await listenOnSocket({ path: paths.socket, handle });
+  const remote = await listenOnTls({
+    port: options.port,
+    ...(options.address === undefined ? {} : { address: options.address }),
+    certificate: identity.value.certificate,
+    privateKey: identity.value.privateKey,
+    door: createDoor(state, host.clock),
+    handle,
+  });
+  notify("READY=1");
+  // Read by those who gave port 0.
+  say(`corium serve: listening on port ${remote.port}, fingerprint ${identity.value.fingerprint}`);
+
+  const watchdog = setInterval(() => {
+    // Also fed while the database is lost: a restart would not bring it back, and would take the API down.
+    notify("WATCHDOG=1");
+  }, WATCHDOG_MS);
+  const isDisabled = await watchOwnDocument({ services, state, mode, findOwn, say, signal: io.signal });
+  clearInterval(watchdog);
+  notify("STOPPING=1");
+  await Promise.all([remote.close(), local.close()]);
+  state.close();
+  return isDisabled ? EXIT_DISABLED : 0;
+}
+
+async function openEnrolmentIfClaimable(
+  host: Host,
+  paths: Paths,
+  state: State,
+  stateProblem: AppError | undefined,
+  fingerprintOfServer: string,
+): Promise<Enrolment | AppError | undefined> {
+  const isClaimable =
+    stateProblem === undefined && state.claim.get() === undefined && state.baseline.get() === undefined;
+  if (!isClaimable) {
+    await host.files.remove(paths.enrolment);
+    return undefined;
+  }
+  const enrolment = await openEnrolment(host, paths.enrolment, fingerprintOfServer);
+  return enrolment.ok ? enrolment.value : enrolment.error;
+}
+
+interface Watch {
+  readonly services: ApiServices;
+  readonly state: State;
+  readonly mode: ApiMode | undefined;
+  readonly findOwn: ApiServices["config"]["findOwn"];
+  readonly say: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Until the node is claimed or in service its own document may still come (a URL, a file written by a person) and
+ * claim it, ask for no code, or turn the API off. Returns when the daemon shall stop; `true`: the API was turned off.
+ */
+async function watchOwnDocument({ services, state, mode, findOwn, say, signal }: Watch): Promise<boolean> {
+  const { host, enrolment } = services;
+  let next = mode;
+  let lastProblem = "";
+  let isOpen = enrolment !== undefined;
+  for (let waitedMs = 0; !signal.aborted;) {
+    if (isOpen) {
+      if (next?.isEnabled === false) return true;
+      if (next?.claim !== undefined) claimByDocument(state, next.claim, host.clock.nowMs());
+      if (next !== undefined) await enrolment?.setInsecure(next.isInsecure);
+      const problem = next?.problem === undefined ? "" : formatError(next.problem);
+      if (problem !== "" && problem !== lastProblem) say(`corium serve: ${problem}`);
+      lastProblem = problem;
+      next = undefined;
+    }
+    await host.clock.sleep(1_000, signal);
+    waitedMs += 1_000;
+    // Claimed by whomever, bootstrap included: the code leaves the consoles.
+    if (isOpen && (state.claim.get() !== undefined || state.baseline.get() !== undefined)) {
+      await enrolment?.close();
+      isOpen = false;
+    }
+    if (isOpen && waitedMs >= LOOK_AGAIN_MS && !signal.aborted) {
+      waitedMs = 0;
+      next = await readApiMode(host, await findOwn(), signal);
+    }
+  }
+  return false;
+}
+
+function claimByDocument(state: State, claim: NonNullable<ApiMode["claim"]>, atMs: number): void {
+  if (!state.claim.record({ ...claim, atMs }).ok) return;
+  const message = `claimed by the document for ${claim.fingerprint}`;
+  state.events.add({ atMs, kind: "claimed", severity: "info", message });
+}
+
+/** Secrets, add-on values, patches and Secret manifests as fingerprints, keyed so that they say nothing else. */
+function redactForReaders(text: string, key: string): string {
+  const { raw } = parseDocument(text, { nowMs: 0 });
+  const mark = (_path: string, value: unknown): string =>
+    fingerprint(key, typeof value === "string" ? value : JSON.stringify(value));
+  return stringify(redactPlain(raw, { isForReaders: true, mark }));
+}
+
+async function withDeadline<T>(work: Promise<T>, timeoutMs: number): Promise<T | undefined> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), timeoutMs);
+  });
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,35 @@
+import type { State } from "../state/open.ts";
+
+/**
+ * Closes what a dead process left running: none runs for ever, and a failed one does not block the next. Bootstrap and
+ * installation are left to their own process, which goes on with them, unless the node is in service already.
+ */
+export function closeAbandoned(state: State, nowMs: number): void {
+  const isInService = state.meta.get("in-service-at-ms") !== undefined;
+  for (const { id, kind, message } of state.operations.abandoned()) {
+    switch (kind) {
+      case "reboot":
+        // It is this boot that shows that it succeeded.
+        state.operations.end(id, { phase: "succeeded" }, nowMs);
+        break;
+      case "bootstrap":
+      case "install":
+        if (isInService) state.operations.end(id, { phase: "succeeded" }, nowMs);
+        break;
+      case "apply":
+      case "enroll":
+      case "baseline-adopt": {
+        const at = message === undefined ? "" : ` (${message})`;
+        const failureReason = `the machine or the program stopped in the middle${at}`;
+        state.operations.end(id, { phase: "failed", failureReason }, nowMs);
+        state.events.add({
+          atMs: nowMs,
+          kind: "operation-abandoned",
+          severity: "error",
+          message: `operation ${id} (${kind}): ${failureReason}`,
+        });
+        break;
+      }
+    }
+  }
+}

@@ -1,0 +1,42 @@
+/** The domains' reports as `NodeAnswer` has them. */
+import type { Document } from "../config/document.ts";
+import { readMounts } from "../disks/driver.ts";
+import type { Host } from "../kit/ports.ts";
+import { globalAddresses, parseLinks } from "../provision/facts.ts";
+import { readArrays } from "../raid/driver.ts";
+import type { State } from "../state/open.ts";
+import { readNodeReady } from "./node-ready.ts";
+import type { Collectors } from "./status.ts";
+
+export function nodeCollectors(host: Host, state: State): Collectors {
+  return {
+    async arrays(document) {
+      const levels = new Map(document?.raid.map((raid) => [raid.name, raid]));
+      const wanted = state.owned
+        .list()
+        .filter(({ kind }) => kind === "raid")
+        .map(({ name, uuid }) => {
+          const spec = levels.get(name);
+          return {
+            name,
+            uuid,
+            ...(spec === undefined ? {} : { level: `raid${spec.level}`, memberCount: spec.devices.length }),
+          };
+        });
+      return readArrays(host, wanted);
+    },
+    mounts: (document) => readMounts(host, mountPoints(document)),
+    overlay: async () => [],
+    async addresses() {
+      const result = await host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 });
+      const links = parseLinks(result.stdout);
+      return links.ok ? links.value.flatMap((link) => globalAddresses(link).map(({ address }) => address)) : [];
+    },
+    isNodeReady: (document) => readNodeReady(host, document),
+  };
+}
+
+function mountPoints(document: Document | undefined): readonly string[] {
+  if (document === undefined) return [];
+  return [...document.disks, ...document.raid, ...document.luks].flatMap(({ mountPoint }) => mountPoint ?? []);
+}

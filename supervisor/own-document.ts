@@ -1,0 +1,93 @@
+/**
+ * What the node's own document says of the API: whether there is one, who may call, whether a code is asked for.
+ * In service that is the baseline's document; before, the one that bootstrap would find now.
+ */
+import type { AppError } from "../kit/app-error.ts";
+import { fail } from "../kit/app-error.ts";
+import type { BootFacts, Paths } from "../kit/paths.ts";
+import type { Host } from "../kit/ports.ts";
+import type { Result } from "../kit/result.ts";
+import { err, ok } from "../kit/result.ts";
+import type { Document } from "../config/document.ts";
+import { findDocument } from "../config/driver.ts";
+import { parseDocument } from "../config/load.ts";
+import { checkAuthority } from "../pki/authority.ts";
+import { resolveSecrets } from "../provision/driver.ts";
+import type { Claim } from "../state/model.ts";
+import type { State } from "../state/open.ts";
+
+export type OwnDocument =
+  | { readonly kind: "none" }
+  | { readonly kind: "found"; readonly text: string; readonly origin: string }
+  | { readonly kind: "failed"; readonly error: AppError };
+
+export interface OwnDocumentInput {
+  readonly host: Host;
+  readonly paths: Paths;
+  readonly state: State;
+  readonly boot?: BootFacts;
+}
+
+export async function findOwnDocument(input: OwnDocumentInput): Promise<OwnDocument> {
+  const { host, paths, state, boot } = input;
+  const baseline = state.baseline.get();
+  if (baseline !== undefined) {
+    return { kind: "found", text: baseline.document.text, origin: baseline.document.origin };
+  }
+  const cmdline = await host.files.readText("/proc/cmdline", { maxBytes: 65_536 });
+  const source = await findDocument(host, {
+    paths,
+    cmdline: cmdline.ok ? cmdline.value : "",
+    ...(boot === undefined ? {} : { boot }),
+  });
+  switch (source.kind) {
+    case "none":
+      return { kind: "none" };
+    case "failed":
+      return { kind: "failed", error: source.error };
+    case "found":
+      return { kind: "found", text: source.text, origin: source.origin };
+  }
+}
+
+export interface ApiMode {
+  /** `false`: no daemon, no port. */
+  readonly isEnabled: boolean;
+  readonly isInsecure: boolean;
+  /** Claimed by configuration. */
+  readonly claim?: Omit<Claim, "atMs">;
+  readonly problem?: AppError;
+}
+
+/** An invalid document decides nothing here: bootstrap refuses it and says why. */
+export async function readApiMode(host: Host, own: OwnDocument, signal?: AbortSignal): Promise<ApiMode> {
+  const open: ApiMode = { isEnabled: true, isInsecure: false };
+  if (own.kind !== "found") return own.kind === "none" ? open : { ...open, problem: own.error };
+  const { document } = parseDocument(own.text, { nowMs: host.clock.nowMs() });
+  const api = document?.api;
+  if (document === undefined || api === undefined) return open;
+  if (!api.enabled) return { ...open, isEnabled: false };
+  const authority = await readOperatorCa(host, api, signal);
+  if (!authority.ok) return { ...open, problem: authority.error };
+  if (authority.value === undefined) return { ...open, isInsecure: api.insecure };
+  const checked = checkAuthority(authority.value, host.clock.nowMs());
+  if (!checked.ok) return { ...open, problem: checked.error };
+  return { ...open, claim: { operatorCA: checked.value.pem, fingerprint: checked.value.fingerprint, by: "document" } };
+}
+
+async function readOperatorCa(
+  host: Host,
+  api: NonNullable<Document["api"]>,
+  signal?: AbortSignal,
+): Promise<Result<string | undefined, AppError>> {
+  if (api.operatorCA !== undefined) return ok(api.operatorCA);
+  if (api.operatorCAFrom === undefined) return ok(undefined);
+  const path = "api.operatorCAFrom";
+  const resolved = await resolveSecrets(host, [{ path, source: api.operatorCAFrom }], {
+    report: () => {},
+    ...(signal === undefined ? {} : { signal }),
+  });
+  if (!resolved.ok) return err(resolved.error);
+  const value = resolved.value.get(path);
+  return value === undefined ? fail("secret", `no value for ${path}`) : ok(value.reveal());
+}

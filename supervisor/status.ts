@@ -1,0 +1,257 @@
+/** What the node says of itself. Collected when asked; each part on its own, so that one that hangs hides no other. */
+import type { ConfigStatusAnswer, HealthAnswer, NodeAnswer } from "../api/contract.ts";
+import type { AppError } from "../kit/app-error.ts";
+import type { BootFacts, Paths } from "../kit/paths.ts";
+import type { Host } from "../kit/ports.ts";
+import type { Document } from "../config/document.ts";
+import type { Baseline, Operation } from "../state/model.ts";
+import type { State } from "../state/open.ts";
+import type { BootstrapControl } from "./bootstrap-control.ts";
+import type { BootstrapStatus } from "./bootstrap-status.ts";
+import { readConfigStatus } from "./config-status.ts";
+import type { KnownDocument } from "./known-document.ts";
+import { documentReader } from "./known-document.ts";
+import { k0sVersionReader, readMachine } from "./machine.ts";
+
+/** The domains' own reports; filled by the composition root, which knows them all. */
+export interface Collectors {
+  arrays(document: Document | undefined): Promise<NodeAnswer["storage"]["arrays"]>;
+  mounts(document: Document | undefined): Promise<NodeAnswer["storage"]["mounts"]>;
+  overlay(document: Document | undefined): Promise<NodeAnswer["overlay"]>;
+  /** Addresses (without prefix) that the machine has now. */
+  addresses(): Promise<readonly string[]>;
+  /** Absent where there is no k0s unit, or it can't be told. */
+  isNodeReady(document: Document | undefined): Promise<boolean | undefined>;
+}
+
+export interface StatusInput {
+  readonly host: Host;
+  readonly paths: Paths;
+  readonly state: State;
+  readonly stateProblem?: AppError;
+  readonly boot?: BootFacts;
+  readonly version: string;
+  readonly bootstrap: BootstrapControl;
+  readonly collectors: Collectors;
+}
+
+export interface Status {
+  health(): Promise<HealthAnswer>;
+  node(): Promise<NodeAnswer>;
+  config(): Promise<Pick<ConfigStatusAnswer, "state" | "reasons">>;
+}
+
+type Phase = NodeAnswer["phase"];
+type Check = NodeAnswer["health"]["checks"][number];
+
+const PART_TIMEOUT_MS = 8_000;
+
+export function createStatus(input: StatusInput): Status {
+  const { host, paths, state, collectors } = input;
+  const readKnown = documentReader(state);
+  const readK0sVersion = k0sVersionReader(host);
+  const isInService = (): boolean =>
+    state.baseline.get() !== undefined && state.meta.get("in-service-at-ms") !== undefined;
+  const problems = (): readonly string[] => [
+    ...(input.stateProblem === undefined ? [] : [input.stateProblem.message]),
+    ...(input.boot?.problems ?? []),
+  ];
+  const phaseOf = (bootstrap: BootstrapStatus["state"]): Phase => {
+    if (problems().length > 0) return "degraded";
+    if (isInService()) return "in-service";
+    if (bootstrap === "running") return "provisioning";
+    if (state.claim.get() === undefined) return "maintenance";
+    return input.boot?.mode === "live" ? "live" : "provisioning";
+  };
+  /** A report that hangs or fails is left out, never guessed. */
+  const part = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<T>((resolve) => {
+      timer = setTimeout(() => resolve(otherwise), PART_TIMEOUT_MS);
+    });
+    try {
+      return await Promise.race([work.catch(() => otherwise), late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  const configStatus = async (hostname: string): Promise<Pick<ConfigStatusAnswer, "state" | "reasons">> => {
+    const k0sVersion = await part(readK0sVersion(), undefined);
+    return readConfigStatus(host, paths, state.baseline.get(), {
+      hostname,
+      ...(k0sVersion === undefined ? {} : { k0sVersion }),
+    });
+  };
+
+  return {
+    async health() {
+      const role = readKnown()?.document.role;
+      const phase = phaseOf(await input.bootstrap.state());
+      return {
+        status: phase === "degraded" ? "degraded" : phase === "maintenance" ? "maintenance" : "ok",
+        ...(role === undefined ? {} : { role }),
+        version: input.version,
+      };
+    },
+    config: async () => configStatus((await readMachine(host)).hostname),
+    async node() {
+      const known = readKnown();
+      const document = known?.document;
+      const [machine, bootstrap, kubernetes, arrays, mounts, overlay, addresses] = await Promise.all([
+        readMachine(host),
+        input.bootstrap.state(),
+        part(readKubernetes(input, document, readK0sVersion), undefined),
+        part(collectors.arrays(document), []),
+        part(collectors.mounts(document), []),
+        part(collectors.overlay(document), []),
+        part(collectors.addresses(), undefined),
+      ]);
+      const config = await configStatus(machine.hostname);
+      const phase = phaseOf(bootstrap);
+      const checks = judge({
+        problems: problems(),
+        isInService: isInService(),
+        bootstrap,
+        kubernetes,
+        arrays,
+        mounts,
+        overlay,
+      });
+      const claim = state.claim.get();
+      const operation = state.operations.running();
+      const ha = haOf(document, addresses);
+      return {
+        hostname: machine.hostname,
+        machineID: machine.machineId,
+        bootstrapped: isInService(),
+        phase,
+        ...identityOf(known, state.baseline.get()),
+        os: { name: machine.osName, kernel: machine.kernel, booted: bootedOf(input) },
+        ...(kubernetes === undefined ? {} : { kubernetes }),
+        health: { verdict: verdictOf(checks), uptimeSeconds: machine.uptimeSeconds, checks },
+        management: {
+          ...(claim === undefined ? {} : { claimedBy: claim.fingerprint }),
+          ...(claim?.by === "insecure" ? { unauthenticated: true } : {}),
+        },
+        storage: { arrays, mounts },
+        overlay,
+        ...(ha === undefined ? {} : { ha }),
+        config: { state: config.state, reasons: config.reasons.map(({ message }) => message) },
+        ...(operation === undefined ? {} : { operation: shortOf(operation) }),
+      };
+    },
+  };
+}
+
+function identityOf(known: KnownDocument | undefined, baseline: Baseline | undefined): Partial<NodeAnswer> {
+  // A document that is not carried out yet says what the node shall be, not what it is.
+  if (known === undefined || baseline === undefined) return {};
+  const { role, cluster } = known.document;
+  return {
+    ...(role === undefined ? {} : { role }),
+    cluster: cluster.name,
+    ...(cluster.endpoint === undefined ? {} : { endpoint: cluster.endpoint }),
+  };
+}
+
+function bootedOf({ boot, version }: StatusInput): NodeAnswer["os"]["booted"] {
+  return {
+    ...(boot?.slot === undefined ? {} : { slot: boot.slot }),
+    version,
+    ...(boot?.rootHash === undefined ? {} : { digest: boot.rootHash }),
+  };
+}
+
+function haOf(document: Document | undefined, addresses: readonly string[] | undefined): NodeAnswer["ha"] {
+  const vip = document?.ha.enabled === true ? document.ha.virtualIP?.split("/")[0] : undefined;
+  if (vip === undefined) return undefined;
+  return { vip, ...(addresses === undefined ? {} : { holder: addresses.includes(vip) }) };
+}
+
+function shortOf(operation: Operation): NonNullable<NodeAnswer["operation"]> {
+  const step = operation.steps.find(({ state }) => state === "running");
+  return {
+    id: operation.id,
+    kind: operation.kind,
+    ...(step === undefined ? {} : { step: step.title }),
+    ...(operation.message === undefined ? {} : { message: operation.message }),
+  };
+}
+
+async function readKubernetes(
+  { host, collectors }: StatusInput,
+  document: Document | undefined,
+  readVersion: () => Promise<string | undefined>,
+): Promise<NodeAnswer["kubernetes"]> {
+  const service = document?.role === "worker" ? "k0sworker.service" : "k0scontroller.service";
+  const [status, version] = await Promise.all([host.systemd.status(service), readVersion()]);
+  if (!status.ok || status.value.loadState === "not-found" || version === undefined) return undefined;
+  const isActive = status.value.activeState === "active";
+  const nodeReady = isActive ? await collectors.isNodeReady(document) : undefined;
+  return {
+    version,
+    service,
+    active: isActive,
+    ...(nodeReady === undefined ? {} : { nodeReady }),
+    ...(version.endsWith("-sim") ? { standIn: true } : {}),
+  };
+}
+
+interface Judged {
+  readonly problems: readonly string[];
+  readonly isInService: boolean;
+  readonly bootstrap: BootstrapStatus["state"];
+  readonly kubernetes: NodeAnswer["kubernetes"];
+  readonly arrays: NodeAnswer["storage"]["arrays"];
+  readonly mounts: NodeAnswer["storage"]["mounts"];
+  readonly overlay: NodeAnswer["overlay"];
+}
+
+/** Arrays that work without all of their members, or are busy getting there. */
+const WORKING = new Set(["healthy", "checking", "resyncing", "reshaping"]);
+const LOST = new Set(["failed", "inactive", "missing"]);
+
+function judge(found: Judged): readonly Check[] {
+  const checks: Check[] = [
+    {
+      name: "state",
+      ok: found.problems.length === 0,
+      ...(found.problems.length === 0 ? {} : { message: found.problems.join("; ") }),
+    },
+  ];
+  if (found.bootstrap === "failed" && !found.isInService) {
+    checks.push({ name: "bootstrap", ok: false, message: "failed; `cctl operations` says why, `cctl retry` goes on" });
+  }
+  if (found.isInService) {
+    const { kubernetes } = found;
+    const isActive = kubernetes?.active === true;
+    checks.push({
+      name: "k0s",
+      ok: isActive,
+      ...(isActive ? {} : { message: `${kubernetes?.service ?? "k0s"} is not active` }),
+    });
+    if (kubernetes?.nodeReady === false) checks.push({ name: "node", ok: false, message: "Kubernetes says not ready" });
+  }
+  for (const array of found.arrays) {
+    const isFine = WORKING.has(array.state);
+    const message = `${array.state}, ${array.active} of ${array.expected} members`;
+    checks.push({ name: `array ${array.name}`, ok: isFine, ...(isFine ? {} : { message }) });
+  }
+  if (!found.isInService) return checks;
+  for (const { path, mounted } of found.mounts) {
+    checks.push({ name: `mount ${path}`, ok: mounted, ...(mounted ? {} : { message: "not mounted" }) });
+  }
+  for (const { name, up } of found.overlay) {
+    checks.push({ name: `overlay ${name}`, ok: up, ...(up ? {} : { message: "down" }) });
+  }
+  return checks;
+}
+
+function verdictOf(checks: readonly Check[]): NodeAnswer["health"]["verdict"] {
+  const failed = checks.filter(({ ok }) => !ok);
+  if (failed.length === 0) return "healthy";
+  const isLost = failed.some(
+    ({ name, message }) => name === "k0s" || name === "state" || LOST.has(message?.split(",")[0] ?? ""),
+  );
+  return isLost ? "unhealthy" : "degraded";
+}
