@@ -1,14 +1,13 @@
-import "reflect-metadata";
-import "./reflect.ts";
 import { X509Certificate } from "node:crypto";
 
-import * as x509 from "@peculiar/x509";
+import type * as types from "@peculiar/x509";
 
 import type { AppError } from "../kit/app-error.ts";
 import { fail } from "../kit/app-error.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import { fingerprintOfDer } from "./fingerprint.ts";
+import { x509 } from "./x509.ts";
 
 /** A pinned operator CA, ready to verify with. */
 export interface Authority {
@@ -37,15 +36,15 @@ export function parseAuthority(pem: string): Result<Authority, AppError> {
     return fail("ca-count", `the operator CA must be exactly one PEM certificate, got ${blocks.length} PEM blocks`);
   }
   let certificate: X509Certificate;
-  let parsed: x509.X509Certificate;
+  let parsed: types.X509Certificate;
   try {
     certificate = new X509Certificate(pem);
     parsed = new x509.X509Certificate(certificate.raw);
   } catch {
     return fail("ca-unreadable", "the operator CA can't be read as a certificate");
   }
-  const constraints = parsed.getExtension<x509.BasicConstraintsExtension>("2.5.29.19");
-  const usage = parsed.getExtension<x509.KeyUsagesExtension>("2.5.29.15");
+  const constraints = parsed.getExtension<types.BasicConstraintsExtension>("2.5.29.19");
+  const usage = parsed.getExtension<types.KeyUsagesExtension>("2.5.29.15");
   if (constraints?.ca !== true) {
     return fail("ca-not-ca", "the operator CA is not a CA certificate", {
       hint: "send operator-ca.pem, not a client certificate",

@@ -1,11 +1,10 @@
-import "reflect-metadata";
-import "./reflect.ts";
-import * as x509 from "@peculiar/x509";
+import type * as types from "@peculiar/x509";
 
 import type { OperatorRole } from "../kit/operator-role.ts";
 import { ROLE_PREFIX } from "../kit/operator-role.ts";
 import type { Random } from "../kit/ports.ts";
 import type { KeyPair } from "./model.ts";
+import { x509 } from "./x509.ts";
 
 const ALGORITHM = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" } as const;
 const DAY_MS = 86_400_000;
@@ -116,7 +115,7 @@ function newSerial(random: Random): string {
   return Buffer.from(bytes).toString("hex");
 }
 
-async function toPem(certificate: x509.X509Certificate, key: CryptoKey): Promise<KeyPair> {
+async function toPem(certificate: types.X509Certificate, key: CryptoKey): Promise<KeyPair> {
   const der = await crypto.subtle.exportKey("pkcs8", key);
   return {
     certificate: `${certificate.toString("pem")}\n`,

@@ -1,8 +1,6 @@
-import "reflect-metadata";
-import "./reflect.ts";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 
-import * as x509 from "@peculiar/x509";
+import type * as types from "@peculiar/x509";
 import { beforeAll, expect, test } from "bun:test";
 
 import { realRandom } from "../host/random.ts";
@@ -12,6 +10,7 @@ import { issueClient, mintAuthority, mintServer } from "./driver.ts";
 import { fingerprintOfPem } from "./fingerprint.ts";
 import type { KeyPair } from "./model.ts";
 import { checkStanding, readClient } from "./verify.ts";
+import { x509 } from "./x509.ts";
 
 const NOW = Date.UTC(2026, 5, 1);
 const YEAR = 365.25 * 86_400_000;
@@ -36,7 +35,7 @@ const codeOf = (result: { ok: true } | { ok: false; error: { code: string } }): 
   result.ok ? "ok" : result.error.code;
 
 /** A certificate of our CA made without our rules. */
-async function craft(more: Partial<x509.X509CertificateCreateParams>): Promise<Uint8Array> {
+async function craft(more: Partial<types.X509CertificateCreateParams>): Promise<Uint8Array> {
   const algorithm = { name: "ECDSA", namedCurve: "P-256", hash: "SHA-256" };
   const keys = (await crypto.subtle.generateKey(algorithm, true, ["sign", "verify"])) as CryptoKeyPair;
   const certificate = await x509.X509CertificateGenerator.create({
@@ -56,7 +55,7 @@ async function craft(more: Partial<x509.X509CertificateCreateParams>): Promise<U
 
 test("the authority is a P-256 CA of path length 0 for ten years", () => {
   const parsed = new x509.X509Certificate(ca.certificate);
-  expect(parsed.getExtension<x509.BasicConstraintsExtension>("2.5.29.19")).toMatchObject({ ca: true, pathLength: 0 });
+  expect(parsed.getExtension<types.BasicConstraintsExtension>("2.5.29.19")).toMatchObject({ ca: true, pathLength: 0 });
   expect(parsed.notAfter.getTime()).toBe(NOW + 10 * YEAR);
   expect(createPrivateKey(ca.privateKey).asymmetricKeyDetails?.namedCurve).toBe("prime256v1");
 });
@@ -111,7 +110,7 @@ test("one that our CA signed and somebody changed is refused", () => {
 
 test("the highest role counts, a similar one does not", async () => {
   const eku = new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth]);
-  const roleOf = async (subject: x509.JsonName): Promise<string | undefined> => {
+  const roleOf = async (subject: types.JsonName): Promise<string | undefined> => {
     const identity = readClient(await craft({ subject, extensions: [eku] }), authority());
     return identity.ok ? identity.value.role : undefined;
   };

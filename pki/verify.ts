@@ -1,8 +1,6 @@
-import "reflect-metadata";
-import "./reflect.ts";
 import { createPrivateKey, X509Certificate } from "node:crypto";
 
-import * as x509 from "@peculiar/x509";
+import type * as types from "@peculiar/x509";
 
 import type { AppError } from "../kit/app-error.ts";
 import { fail } from "../kit/app-error.ts";
@@ -13,6 +11,7 @@ import { ok } from "../kit/result.ts";
 import type { Authority } from "./authority.ts";
 import { fingerprintOfDer } from "./fingerprint.ts";
 import type { ClientIdentity } from "./model.ts";
+import { x509 } from "./x509.ts";
 
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 /** Basic constraints, key usage, extended key usage, alternative names, key identifiers, policies. */
@@ -26,7 +25,7 @@ const REISSUE = "issue a new one with `cctl pki issue`";
  */
 export function readClient(der: Uint8Array, authority: Authority): Result<ClientIdentity, AppError> {
   let certificate: X509Certificate;
-  let parsed: x509.X509Certificate;
+  let parsed: types.X509Certificate;
   try {
     certificate = new X509Certificate(der);
     parsed = new x509.X509Certificate(new Uint8Array(certificate.raw));
@@ -46,14 +45,14 @@ export function readClient(der: Uint8Array, authority: Authority): Result<Client
   if (strange !== undefined) {
     return fail("unknown-extension", `the client certificate has an unknown critical extension ${strange.type}`);
   }
-  if (parsed.getExtension<x509.BasicConstraintsExtension>("2.5.29.19")?.ca === true) {
+  if (parsed.getExtension<types.BasicConstraintsExtension>("2.5.29.19")?.ca === true) {
     return fail("not-a-client", "a CA certificate is no client certificate", { hint: REISSUE });
   }
-  const purposes = parsed.getExtension<x509.ExtendedKeyUsageExtension>("2.5.29.37")?.usages ?? [];
+  const purposes = parsed.getExtension<types.ExtendedKeyUsageExtension>("2.5.29.37")?.usages ?? [];
   if (!purposes.some((purpose) => purpose === CLIENT_AUTH)) {
     return fail("no-client-auth", "the client certificate lacks the extended key usage clientAuth", { hint: REISSUE });
   }
-  const usage = parsed.getExtension<x509.KeyUsagesExtension>("2.5.29.15");
+  const usage = parsed.getExtension<types.KeyUsagesExtension>("2.5.29.15");
   if (usage !== null && (usage.usages & x509.KeyUsageFlags.digitalSignature) === 0) {
     return fail("no-signature-usage", "the client certificate's key usage lacks digitalSignature", { hint: REISSUE });
   }
