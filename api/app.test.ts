@@ -257,7 +257,7 @@ describe("services", () => {
   test("the fixed list, without what is not installed", async () => {
     const { call } = await fakeApi({ units });
     const { json } = await call("GET", "/v1/services");
-    const names = (json as unknown as { unit: string }[]).map(({ unit }) => unit);
+    const names = (json["services"] as { unit: string }[]).map(({ unit }) => unit);
     expect(names).toEqual(["k0scontroller.service", "corium-apid.service", "corium-bootstrap.service"]);
   });
 

@@ -189,6 +189,8 @@ export interface LogLine {
 }
 
 export type OperationsAnswer = { readonly operations: readonly Operation[] };
+export type DisksAnswer = { readonly disks: readonly DiskAnswer[] };
+export type ServicesAnswer = { readonly services: readonly ServiceAnswer[] };
 export type EventsLine = EventRecord;
 export type AuditLine = AuditRecord;
 export type RequiredRole = OperatorRole;

@@ -1,9 +1,14 @@
+import { uptime } from "node:os";
+
 import type { Clock } from "../kit/ports.ts";
+
+/** The start of this process, counted from boot. */
+const startedAtMs = uptime() * 1000 - performance.now();
 
 export const realClock: Clock = {
   nowMs: () => Date.now(),
-  // CLOCK_MONOTONIC counts from boot on Linux; performance.now() would count from the start of the process.
-  monotonicMs: () => Number(process.hrtime.bigint() / 1_000_000n),
+  // The runtime's own clocks count from the start of the process; this must go on over a restart of the daemon.
+  monotonicMs: () => startedAtMs + performance.now(),
   sleep: (ms, signal) =>
     new Promise((resolve) => {
       if (signal?.aborted === true) {

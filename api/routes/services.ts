@@ -1,4 +1,4 @@
-import type { ServiceAnswer } from "../contract.ts";
+import type { ServiceAnswer, ServicesAnswer } from "../contract.ts";
 import { json, problem, sentence } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 
@@ -33,10 +33,7 @@ export const SERVICE_ROUTES: readonly Route[] = [
     needsNoState: true,
     run: async ({ services }) => {
       const found = await Promise.all(UNITS.map((known) => readService(services.host.systemd, known)));
-      return json(
-        200,
-        found.filter((service) => service !== undefined),
-      );
+      return json(200, { services: found.filter((service) => service !== undefined) } satisfies ServicesAnswer);
     },
   },
   {

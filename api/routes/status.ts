@@ -1,3 +1,4 @@
+import type { DisksAnswer } from "../contract.ts";
 import { json, problem, sentence } from "../problem.ts";
 import type { Route } from "../route.ts";
 
@@ -26,7 +27,9 @@ export const STATUS_ROUTES: readonly Route[] = [
     needsNoState: true,
     async run({ services }) {
       const disks = await services.status.disks();
-      return disks.ok ? json(200, disks.value) : problem(503, sentence(disks.error), { reason: "inventory" });
+      return disks.ok
+        ? json(200, { disks: disks.value } satisfies DisksAnswer)
+        : problem(503, sentence(disks.error), { reason: "inventory" });
     },
   },
 ];
