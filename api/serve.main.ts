@@ -1,7 +1,9 @@
 /** `corium serve`: the API daemon. Composition root: the only place that knows all the parts of it. */
 import { parseDocument } from "../config/load.ts";
 import { redactPlain } from "../config/redact.ts";
+import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
+import { recoverApplies, serveApply } from "../apply/service/driver.ts";
 import { readInventory } from "../disks/driver.ts";
 import { judgeDisk } from "../disks/select.ts";
 import { realNotify } from "../host/notify.ts";
@@ -55,7 +57,7 @@ interface Options {
 export const serveCommand: Command = async (argv, io) => {
   const options = parseOptions(argv);
   if (options === undefined) {
-    io.err("usage: corium serve [--state-dir DIR] [--address IP] [--port N]\n");
+    io.err("usage: corium serve [--state-dir DIR] [--run-dir DIR] [--address IP] [--port N]\n");
     return EXIT_USAGE;
   }
   const forbidden = Object.keys(io.env).filter((name) => FORBIDDEN_ENVIRONMENT.test(name));
@@ -70,12 +72,14 @@ export const serveCommand: Command = async (argv, io) => {
 
 function parseOptions(argv: readonly string[]): Options | undefined {
   let stateDir: string | undefined;
+  let runDir: string | undefined;
   let address: string | undefined;
   let port = API_PORT;
   for (let at = 0; at < argv.length; at += 2) {
     const value = argv[at + 1];
     if (value === undefined) return undefined;
     if (argv[at] === "--state-dir") stateDir = value;
+    else if (argv[at] === "--run-dir") runDir = value;
     else if (argv[at] === "--address") address = value;
     else if (argv[at] === "--port") port = Number(value);
     else return undefined;
@@ -85,8 +89,8 @@ function parseOptions(argv: readonly string[]): Options | undefined {
     // One --state-dir roots everything: also what is volatile, and source 1.
     paths:
       stateDir === undefined
-        ? nodePaths()
-        : { ...nodePaths(stateDir, `${stateDir}/run`), config: `${stateDir}/config.yaml` },
+        ? nodePaths(undefined, runDir)
+        : { ...nodePaths(stateDir, runDir ?? `${stateDir}/run`), config: `${stateDir}/config.yaml` },
     port,
     ...(address === undefined ? {} : { address }),
     isNode: stateDir === undefined,
@@ -104,7 +108,14 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   if (!opened.ok) say(`corium serve: ${formatError(opened.error)}`);
   const state = opened.ok ? opened.value : memoryState();
   const stateProblem = opened.ok ? undefined : opened.error;
-  if (stateProblem === undefined) closeAbandoned(state, host.clock.nowMs());
+  const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs });
+  const gate = { host, paths, state, version, parse };
+  if (stateProblem === undefined) {
+    // The unit is ordered before k0s: what an apply left half written is put back before anything reads it.
+    const recovered = state.baseline.get() === undefined ? ok([]) : await recoverApplies(gate);
+    if (!recovered.ok) say(`corium serve: ${formatError(recovered.error)}`);
+    closeAbandoned(state, host.clock.nowMs());
+  }
 
   const look = { host, paths, state, ...(boot === undefined ? {} : { boot }) };
   const findOwn = () => findOwnDocument(look);
@@ -151,9 +162,9 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     ...(stateProblem === undefined ? {} : { stateProblem }),
     ...(enrolment === undefined ? {} : { enrolment }),
     config: {
-      parse: (text) => parseDocument(text, { nowMs: host.clock.nowMs() }),
+      parse: (text) => parse(text, host.clock.nowMs()),
       findOwn,
-      redact: (text) => redactForReaders(text, state.meta.fingerprintKey()),
+      redact: (text) => redactForReaders(text, nodeFingerprintKey(state.meta, host.random)),
     },
     status: {
       ...status,
@@ -163,13 +174,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
         return ok(inventory.value.disks.map((disk) => ({ ...disk, ...judgeDisk(disk, inventory.value) })));
       },
     },
-    apply: {
-      apply: async () => ({
-        kind: "refused",
-        status: 503,
-        body: { error: "this build has no gate yet", reason: "no-gate" },
-      }),
-    },
+    apply: { apply: (request) => serveApply(gate, request) },
   };
   const { handle } = createApi(services);
   const created = await host.files.mkdir(paths.runDir, { mode: 0o755 });

@@ -1,5 +1,3 @@
-import { randomBytes } from "node:crypto";
-
 import type { Database } from "./sqlite.ts";
 
 export type MetaKey =
@@ -22,8 +20,6 @@ export interface Meta {
   timeFloorMs(): number;
   /** Never lowers it. */
   raiseTimeFloor(toMs: number): void;
-  /** 64 hexadecimal digits, made when first asked for, the same for ever. */
-  fingerprintKey(): string;
 }
 
 export function metaIn(database: Database): Meta {
@@ -35,18 +31,12 @@ export function metaIn(database: Database): Meta {
     `INSERT INTO meta (key, value) VALUES ('time-floor-ms', ?) ON CONFLICT (key) DO UPDATE
      SET value = excluded.value WHERE CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER)`,
   );
-  const insert = database.prepare("INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING");
   const remove = database.prepare("DELETE FROM meta WHERE key = ?");
   return {
     get: (key) => select.get(key)?.value,
     set: (key, value) => void upsert.run(key, value),
     remove: (key) => void remove.run(key),
     timeFloorMs: () => Number(select.get("time-floor-ms")?.value ?? 0),
-    fingerprintKey() {
-      // Of two processes that make one at once, both read the one that was stored.
-      if (select.get("fingerprint-key") === undefined) insert.run("fingerprint-key", randomBytes(32).toString("hex"));
-      return select.get("fingerprint-key")?.value ?? "";
-    },
     raiseTimeFloor: (toMs) => void raise.run(String(Math.floor(toMs))),
   };
 }

@@ -205,8 +205,6 @@ test("owned storage by kind and name; the time floor only rises", () => {
   expect(meta.timeFloorMs()).toBe(1000);
   meta.raiseTimeFloor(20_000);
   expect(meta.timeFloorMs()).toBe(20_000);
-  expect(meta.fingerprintKey()).toMatch(/^[0-9a-f]{64}$/);
-  expect(open().meta.fingerprintKey()).toBe(meta.fingerprintKey());
 });
 
 test("a transaction is all or nothing", () => {

@@ -4,6 +4,7 @@ import { readMounts } from "../disks/driver.ts";
 import type { Host } from "../kit/ports.ts";
 import { globalAddresses, parseLinks } from "../provision/facts.ts";
 import { readArrays } from "../raid/driver.ts";
+import { readOverlay } from "../wireguard/driver.ts";
 import type { State } from "../state/open.ts";
 import { readNodeReady } from "./node-ready.ts";
 import type { Collectors } from "./status.ts";
@@ -26,7 +27,7 @@ export function nodeCollectors(host: Host, state: State): Collectors {
       return readArrays(host, wanted);
     },
     mounts: (document) => readMounts(host, mountPoints(document)),
-    overlay: async () => [],
+    overlay: (document) => readOverlay(host, document?.wireguard ?? []),
     async addresses() {
       const result = await host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 });
       const links = parseLinks(result.stdout);
