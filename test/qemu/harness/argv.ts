@@ -13,7 +13,6 @@ export interface Wiring {
   readonly diskPaths: readonly string[];
   /** Guest port → port on this host. */
   readonly ports: ReadonlyMap<number, number>;
-  readonly oemStrings: readonly string[];
 }
 
 /** A comma ends an option's value unless doubled. */
@@ -140,7 +139,7 @@ export function qemuArgv(options: VmOptions, wiring: Wiring): string[] {
     else argv.push("-drive", `${drive},media=cdrom`, "-device", `ide-cd,bus=ide.${index},drive=medium${index}${boot}`);
   });
   argv.push(...networkArguments(options, wiring));
-  for (const text of wiring.oemStrings) argv.push("-smbios", `type=11,value=${quote(text)}`);
+  for (const text of options.oemStrings ?? []) argv.push("-smbios", `type=11,value=${quote(text)}`);
   argv.push(...(options.extraArgs ?? []));
   return argv;
 }

@@ -51,7 +51,7 @@ export interface VmOptions {
   readonly lan?: { readonly port: number; readonly mac: string };
   /** MAC of the first card; clones of a disk need their own. Default 52:54:00:12:34:56. */
   readonly mac?: string;
-  /** A root shell on ttyS1 for the test: see shell.ts. Default true. */
+  /** A second serial port, for the root shell of shell.ts. Default true. */
   readonly shell?: boolean;
   /** A reboot of the guest ends the machine: `vm.waitExit` then says so. */
   readonly isRebootExit?: boolean;

@@ -1,4 +1,7 @@
-/** A root shell for tests on the second serial port, without a change to the image. */
+/**
+ * A root shell for tests on the second serial port: of an image built with `--dev-shell` (bash on a terminal), or of
+ * the mini guest.
+ */
 import type { Serial } from "./serial.ts";
 
 export interface ShellResult {
@@ -15,31 +18,6 @@ export interface Shell {
   /** As `run`, but a failure throws with all it printed; gives stdout without the last newline. */
   must(script: string, timeoutMs?: number): Promise<string>;
 }
-
-const UNIT = `[Unit]
-Description=root shell of the tests on ttyS1
-DefaultDependencies=no
-IgnoreOnIsolate=yes
-[Service]
-# Raw: no echo, no line limit. A loop, as a shell that reads a terminal prompts and edits lines.
-ExecStart=/bin/sh -c 'stty raw -echo </dev/ttyS1; while IFS= read -r line; do eval "$$line"; done </dev/ttyS1 >/dev/ttyS1 2>/dev/null'
-Environment=HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C
-WorkingDirectory=/
-Restart=always
-RestartSec=1
-`;
-
-const credential = (name: string, value: string): string =>
-  `io.systemd.credential.binary:${name}=${Buffer.from(value).toString("base64")}`;
-
-/**
- * SMBIOS OEM strings that make systemd (256 or later) start the shell: whoever owns the virtual machine's
- * firmware tables may add units (man systemd-debug-generator, man systemd.system-credentials).
- */
-export const shellOemStrings = (): readonly string[] => [
-  credential("systemd.extra-unit.test-shell.service", UNIT),
-  credential("systemd.unit-dropin.sysinit.target~test-shell", "[Unit]\nWants=test-shell.service\n"),
-];
 
 /** The tty's buffer is 4096 bytes and nothing holds the sender back: longer scripts go in pieces. */
 const PIECE = 1500;
@@ -88,7 +66,8 @@ export function attachShell(serial: Serial, name: string): Shell {
         const deadline = performance.now() + timeoutMs;
         for (;;) {
           try {
-            await exchange("rc=0", 2000);
+            // No echo, no line limit, no carriage returns.
+            await exchange("stty raw -echo 2>/dev/null; PS1=; rc=0", 2000);
             return;
           } catch (error) {
             if (performance.now() > deadline || String(error).includes("the machine is gone"))

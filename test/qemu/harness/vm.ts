@@ -17,7 +17,7 @@ import { diskDevice, diskDeviceId, qemuArgv } from "./argv.ts";
 import type { DiskOptions, VmOptions } from "./options.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
 import { attachSerial, connectUnix, type Serial } from "./serial.ts";
-import { attachShell, shellOemStrings, type Shell } from "./shell.ts";
+import { attachShell, type Shell } from "./shell.ts";
 
 export interface Vm {
   readonly name: string;
@@ -86,9 +86,8 @@ export async function startVm(options: VmOptions): Promise<Vm> {
   const ports = new Map<number, number>();
   for (const guest of options.forwards ?? []) ports.set(guest, await freePort());
   const diskPaths = disks.map((disk, index) => diskImage(disk, index, directory));
-  const oemStrings = [...(options.oemStrings ?? []), ...(options.shell === false ? [] : shellOemStrings())];
   const firmware = options.firmware === "ovmf" ? ovmf(options, directory) : {};
-  const argv = qemuArgv(options, { accel, directory, consoleLog, diskPaths, ports, oemStrings, ...firmware });
+  const argv = qemuArgv(options, { accel, directory, consoleLog, diskPaths, ports, ...firmware });
   // The kernel ends QEMU too when this process is killed with no chance to clean up.
   const guard = existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : [];
   const qemuLog = `${logBase}.qemu.log`;

@@ -32,7 +32,7 @@ test(
         // Longer than the tty's buffer, both ways, and with bytes a shell would eat.
         const long = `${"x".repeat(9000)} $HOME 'a' "b" \\`;
         expect(await vm.shell.must(`cat <<'EOF'\n${long}\nEOF`)).toBe(long);
-        expect(vm.shell.must("false")).rejects.toThrow("exit 1 of: false");
+        await expect(vm.shell.must("false")).rejects.toThrow("exit 1 of: false");
 
         expect(
           await vm.shell.must(
@@ -68,12 +68,12 @@ test(
 test("a wait that is not answered fails with the console's tail, a panic at once", async () => {
   await withVm({ name: "harness-panic", kernel: mini, memoryMiB: 512, isRebootExit: true }, async (vm) => {
     await vm.console.expect(/mini guest ready/, 60_000);
-    expect(vm.console.expect(/never printed/, 500)).rejects.toThrow(/nothing for 0\.5 s[\s\S]*mini guest ready/);
+    await expect(vm.console.expect(/never printed/, 500)).rejects.toThrow(/nothing for 0\.5 s[\s\S]*mini guest ready/);
     const started = performance.now();
     const waiting = vm.console.expect(/never printed/, 60_000);
     await vm.shell.waitReady(20_000);
     void vm.shell.run("echo c >/proc/sysrq-trigger", 30_000).catch(() => undefined);
-    expect(waiting).rejects.toThrow("Kernel panic");
+    await expect(waiting).rejects.toThrow("Kernel panic");
     await waiting.catch(() => undefined);
     expect(performance.now() - started).toBeLessThan(40_000);
     await vm.waitExit(20_000);

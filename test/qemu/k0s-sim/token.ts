@@ -1,10 +1,12 @@
 /** Join tokens: base64 of a gzipped kubeconfig. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { randomBytes } from "node:crypto";
 import { callApi, kubeConfigYaml, parseKubeConfig, type KubeConfig } from "./api-client.ts";
-import { at, listAt, loadConfig, textAt } from "./config.ts";
+import { at, configYaml, listAt, loadConfig, textAt } from "./config.ts";
 import { parseFlags, type FlagSpec } from "./flags.ts";
-import { pathOf } from "./resources.ts";
+import { pathOf, type KubeObject } from "./resources.ts";
 import { adminConfig, apiUrl, controllerJoinUrl, readRuntime } from "./runtime.ts";
 import { SimError } from "./stand-in.ts";
 import { askSocket, type Status } from "./status.ts";
@@ -31,6 +33,7 @@ export async function tokenCommand(argv: readonly string[]): Promise<string> {
   if (verb === "create") return await create(rest);
   if (verb === "list") return await list(rest);
   if (verb === "invalidate") return await invalidate(rest);
+  if (verb === "pre-shared") return preShared(rest);
   throw new SimError(`unknown command "${verb ?? ""}" for "k0s token"`);
 }
 
@@ -59,27 +62,12 @@ async function create(argv: readonly string[]): Promise<string> {
   )
     throw new SimError("refusing to create token: cannot join controller into current storage");
   const admin = adminConfig(runtime.dataDir);
-  const id = randomToken(6);
-  const secret = randomToken(16);
-  const lifetime = durationMs(parsed.text("expiry"));
-  const stringData = {
-    "token-id": id,
-    "token-secret": secret,
-    ...(lifetime === 0 ? {} : { expiration: new Date(Date.now() + lifetime).toISOString() }),
-    "usage-bootstrap-authentication": String(role === "worker"),
-    "usage-controller-join": String(role === "controller"),
-  };
-  const reply = await callApi(admin, "POST", pathOf(SECRETS, "kube-system"), {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: { name: `bootstrap-token-${id}`, namespace: "kube-system" },
-    type: "bootstrap.kubernetes.io/token",
-    stringData,
-  });
+  const token = { id: randomToken(6), secret: randomToken(16) };
+  const secret = tokenSecret(token, role, durationMs(parsed.text("expiry")));
+  const reply = await callApi(admin, "POST", pathOf(SECRETS, "kube-system"), secret);
   if (reply.status !== 201) throw new SimError(`failed to create token: ${JSON.stringify(reply.body)}`);
   const server = role === "worker" ? apiUrl(config) : controllerJoinUrl(config);
-  const user = role === "worker" ? "kubelet-bootstrap" : "controller-bootstrap";
-  return `${encodeToken({ server, ca: admin.ca, user, token: `${id}.${secret}` })}\n`;
+  return `${encodeToken({ server, ca: admin.ca, user: userOf(role), token: `${token.id}.${token.secret}` })}\n`;
 }
 
 const isJoinable = (dataSource: string): boolean => !/^(?:sqlite|nats):/.test(dataSource) && dataSource !== "";
@@ -128,4 +116,53 @@ async function invalidate(ids: readonly string[]): Promise<string> {
     printed += `token ${id} deleted successfully\n`;
   }
   return printed;
+}
+
+/** Offline: the Secret to put among the manifests, and the token. */
+function preShared(argv: readonly string[]): string {
+  const flags: readonly FlagSpec[] = [
+    ROLE,
+    { name: "cert", type: "string", help: "path to the CA certificate file" },
+    { name: "url", type: "string", help: "url of the api server to join" },
+    { name: "out", type: "string", help: "path to the output directory", fallback: "." },
+    { name: "valid", type: "duration", help: "how long the token is valid, in Go duration format", fallback: "0s" },
+  ];
+  const parsed = parseFlags(flags, argv);
+  const role = checkRole(parsed.text("role"));
+  for (const name of ["cert", "url"])
+    if (parsed.text(name) === "") throw new SimError(`required flag(s) "${name}" not set`);
+  const token = { id: randomToken(6), secret: randomToken(16) };
+  const out = parsed.text("out");
+  const secret = tokenSecret(token, role, durationMs(parsed.text("valid")));
+  writeFileSync(join(out, `bootstrap-token-${token.id}.yaml`), configYaml(secret), { mode: 0o600 });
+  const config = {
+    server: parsed.text("url"),
+    ca: readFileSync(parsed.text("cert"), "utf8"),
+    user: userOf(role),
+    token: `${token.id}.${token.secret}`,
+  };
+  writeFileSync(join(out, `token_${token.id}`), encodeToken(config), { mode: 0o600 });
+  return "";
+}
+
+const userOf = (role: JoinRole): string => (role === "worker" ? "kubelet-bootstrap" : "controller-bootstrap");
+
+function tokenSecret(
+  token: { readonly id: string; readonly secret: string },
+  role: JoinRole,
+  lifetimeMs: number,
+): KubeObject {
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { name: `bootstrap-token-${token.id}`, namespace: "kube-system" },
+    type: "bootstrap.kubernetes.io/token",
+    stringData: {
+      "token-id": token.id,
+      "token-secret": token.secret,
+      ...(lifetimeMs === 0 ? {} : { expiration: new Date(Date.now() + lifetimeMs).toISOString() }),
+      "usage-bootstrap-authentication": String(role === "worker"),
+      "usage-controller-join": String(role === "controller"),
+    },
+  };
 }

@@ -79,7 +79,6 @@ export async function startMachine(
     consoleLog,
     diskPaths,
     ports: new Map([[7443, apiPort]]),
-    oemStrings: [],
   });
   const log = openSync(join(folder, "qemu.log"), "w");
   const qemu = Bun.spawn(argv, { stdin: "ignore", stdout: log, stderr: log, detached: true });
