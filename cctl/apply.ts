@@ -8,7 +8,8 @@ import { type ApiAnswer, type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
 import { isYes } from "./enroll.ts";
-import { followOperation } from "./follow.ts";
+import { followOperation, runWrite } from "./follow.ts";
+import { operationText } from "./text/lists.ts";
 import { configStatusText, planText } from "./text/plan.ts";
 
 const ownPatch: FlagSpec = {
@@ -66,9 +67,14 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   const agreed = await confirm(context, client.value.label);
   if (!agreed.ok) return agreed;
   const etag = given.flags.get("if-match") ?? planned.value.headers.get("etag") ?? plan.etag;
-  const done = await client.value.post("/v1/config", body, etag === undefined ? {} : { "If-Match": etag });
+  const headers: Readonly<Record<string, string>> = etag === undefined ? {} : { "If-Match": etag };
+  const done = await runWrite(context, client.value, "apply", () => client.value.post("/v1/config", body, headers));
   if (!done.ok) return done;
-  return finish(context, client.value, done.value);
+  if (done.value.kind === "answer") return finish(context, client.value, done.value.answer);
+  const { operation } = done.value;
+  context.io.err("cctl: the answer was lost on the way; the operation has succeeded\n");
+  context.io.out(context.output === "text" ? operationText(operation) : `${JSON.stringify(operation)}\n`);
+  return ok(exitStatus.done);
 }
 
 async function confirm(context: Context, label: string): Promise<Result<void, AppError>> {

@@ -13,8 +13,8 @@ import { skewOf } from "./skew.ts";
 import type { Target } from "./store.ts";
 
 export const connectTimeoutMs = 10_000;
-/** An apply answers only when k0s is back. */
-export const answerTimeoutMs = 600_000;
+/** An apply answers only when k0s is back, or when the old files are. */
+export const answerTimeoutMs = 1_800_000;
 
 const warnBeforeMs = 14 * 86_400_000;
 
@@ -148,12 +148,17 @@ export function refusal(where: string, status: number, json: unknown): AppError 
     ({ path, hint }) => `${printable(path)}: is gone\n  hint: ${printable(hint)}`,
   );
   const details = [...problems, ...fields, ...removed].flatMap((text) => text.split("\n"));
-  if (body.operation !== undefined) details.push(`running: operation ${printable(body.operation)}`);
+  if (body.operation !== undefined) details.push(`operation: ${printable(body.operation)}`);
   return appError(
     code,
-    `${where} answers ${status}: ${printable(body.error ?? "no reason given")}`,
+    `${where} answers ${status}: ${indented(body.error ?? "no reason given")}`,
     details.length === 0 ? {} : { details },
   );
+}
+
+/** A node may say several lines (the end of a journal); they stay below its own words. */
+function indented(text: string): string {
+  return printable(text, "line-feeds").replaceAll("\n", "\n  ");
 }
 
 function shown(value: unknown): string {

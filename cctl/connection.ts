@@ -87,7 +87,7 @@ export async function openConnection(options: ConnectOptions): Promise<Result<Co
     const fingerprint = fingerprintOfDer(shown);
     if (options.fingerprint !== undefined && fingerprint !== options.fingerprint) {
       give(
-        fail("wrong-peer", `${where} is not the node that was enrolled; nothing was sent to it`, {
+        fail("wrong-peer", `${where} shows another fingerprint; nothing was sent to it`, {
           details: [`wanted ${options.fingerprint}`, `got    ${fingerprint}`],
           hint: "was it reset or replaced? compare with its console, then enroll it again",
         }),

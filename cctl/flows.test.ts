@@ -51,6 +51,7 @@ const applying =
   (end: readonly Operation[]) =>
   ({ path }: Received): Scripted => {
     if (path === "/v1/config?dryRun=true") return { body: plan };
+    if (path === "/v1/operations") return { body: { operations: [] } };
     if (path === "/v1/config") return { body: { ...plan, status: "reconciled", operation: "op1" } };
     return { body: end.map((line) => `${JSON.stringify(line)}\n`).join("") };
   };
@@ -74,7 +75,7 @@ describe("apply", () => {
 applied: restarted k0scontroller
 `);
     expect(ran.status).toBe(0);
-    expect(paths(peer).filter((line) => line !== "GET /v1/health")).toEqual([
+    expect(paths(peer).filter((line) => line !== "GET /v1/health" && line !== "GET /v1/operations")).toEqual([
       "POST /v1/config?dryRun=true",
       "POST /v1/config",
       "GET /v1/operations/op1?follow=true",
@@ -114,13 +115,34 @@ applied: restarted k0scontroller
   test("a stream that breaks off is taken up again", async () => {
     let calls = 0;
     const { host } = await enrolled((request) => {
-      if (!request.path.startsWith("/v1/operations")) return applying([])(request);
+      if (!request.path.startsWith("/v1/operations/")) return applying([])(request);
       calls += 1;
       if (calls === 1) return { body: `${JSON.stringify(operation("running"))}\n`, breaksOff: true };
       return { body: `${JSON.stringify(operation(calls === 2 ? "running" : "succeeded"))}\n` };
     });
     expect((await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"])).status).toBe(0);
     expect(calls).toBe(3);
+  });
+
+  test("an answer that is lost on the way is not taken for a failure", async () => {
+    let isApplied = false;
+    const { host } = await enrolled((request) => {
+      if (request.path === "/v1/operations") return { body: { operations: isApplied ? [operation("running")] : [] } };
+      if (request.path !== "/v1/config") return applying([operation("succeeded")])(request);
+      isApplied = true;
+      return { body: "", breaksOff: true };
+    });
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"]);
+    expect(ran.err).toBe("cctl: the answer was lost on the way; the operation has succeeded\n");
+    expect(ran.out).toContain("phase      succeeded\n");
+    expect(ran.status).toBe(0);
+  });
+
+  test("an answer that is lost before anything was begun is a failure", async () => {
+    const { host } = await enrolled((request) =>
+      request.path === "/v1/config" ? { body: "", breaksOff: true } : applying([])(request),
+    );
+    expect((await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"])).status).toBe(3);
   });
 
   test("an invalid document is refused here; the node hears nothing", async () => {
@@ -166,7 +188,7 @@ describe("answers", () => {
   test("a node can't drive the terminal with what it says", async () => {
     const { host } = await enrolled(() => ({ status: 500, body: { error: "\u001b[2J\nhint: run this" } }));
     const ran = await runCctl(host, ["status", "node1"], { isTerminal: true });
-    expect(ran.err).toContain("answers 500: \\x1b[2J\\nhint: run this\n");
+    expect(ran.err).toContain("answers 500: \\x1b[2J\n  hint: run this\n");
     const logs = `${JSON.stringify({ at: "t", unit: "u", message: "\u001b]0;x\u0007\n" })}\n{"not json\n`;
     const streamed = await enrolled(() => ({ body: logs }));
     const shown = await runCctl(streamed.host, ["logs", "node1", "--unit", "u", "--lines", "5"], { isTerminal: true });
@@ -232,7 +254,7 @@ describe("enroll", () => {
     expect(ran.err).toContain("the fingerprint was not confirmed, so nothing was sent");
     const other = `SHA256:${"A".repeat(43)}`;
     const scripted = await runCctl(host, ["enroll", peer.address, "--code", "x", "--fingerprint", other, "--yes"]);
-    expect(scripted.err).toContain("is not the node that was enrolled; nothing was sent to it");
+    expect(scripted.err).toContain("shows another fingerprint; nothing was sent to it");
     expect(peer.requests).toEqual([]);
   });
 

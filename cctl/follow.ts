@@ -2,7 +2,8 @@
 import { type AppError, appError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
 import { type Operation, isOver } from "../state/model.ts";
-import type { Client } from "./client.ts";
+import type { OperationsAnswer } from "../api/contract.ts";
+import type { ApiAnswer, Client } from "./client.ts";
 import type { Context } from "./context.ts";
 import { printable } from "./printable.ts";
 
@@ -52,6 +53,56 @@ export async function followOperation(
   }
 }
 
+export type Answered =
+  | { readonly kind: "answer"; readonly answer: ApiAnswer }
+  /** The answer was lost on the way; the operation, which has succeeded, says what came of it. */
+  | { readonly kind: "operation"; readonly operation: Operation };
+
+/** A write that the API answers when all of it is done. Meanwhile the running operation is shown. */
+export async function runWrite(
+  context: Context,
+  client: Client,
+  kind: Operation["kind"],
+  write: () => Promise<Result<ApiAnswer, AppError>>,
+): Promise<Result<Answered, AppError>> {
+  const before = await listOperations(client);
+  if (!before.ok) return before;
+  const stop = new AbortController();
+  const shown = watch(context, client, kind, stop.signal);
+  const answer = await write();
+  stop.abort();
+  await shown;
+  if (answer.ok) return ok({ kind: "answer", answer: answer.value });
+  if (answer.error.code !== "unreachable") return answer;
+  const now = await listOperations(client);
+  if (!now.ok) return answer;
+  const known = new Set(before.value.map(({ id }) => id));
+  const begun = now.value.find((operation) => operation.kind === kind && !known.has(operation.id));
+  if (begun === undefined) return answer;
+  const followed = await followOperation(context, client, begun.id);
+  return followed.ok ? ok({ kind: "operation", operation: followed.value }) : followed;
+}
+
+async function listOperations(client: Client): Promise<Result<readonly Operation[], AppError>> {
+  const answer = await client.get("/v1/operations");
+  return answer.ok ? ok((answer.value.json as OperationsAnswer).operations) : answer;
+}
+
+/** For a person in front of a terminal only. Failures are the write's to tell. */
+async function watch(context: Context, client: Client, kind: Operation["kind"], signal: AbortSignal): Promise<void> {
+  if (!isWatched(context)) return;
+  const show = progress(context);
+  for (;;) {
+    await context.clock.sleep(retryEveryMs, signal);
+    if (signal.aborted) break;
+    const operations = await listOperations(client);
+    if (!operations.ok) continue;
+    const running = operations.value.find((operation) => operation.kind === kind && !isOver(operation.phase));
+    if (running !== undefined) show(describe(running));
+  }
+  show(undefined);
+}
+
 export function parseOperation(line: string): Operation | undefined {
   try {
     const value: unknown = JSON.parse(line);
@@ -80,9 +131,11 @@ export function describe(operation: Operation | undefined): string {
   return `${operation.kind}${count}: ${what}`;
 }
 
+const isWatched = (context: Context): boolean => context.io.ask !== undefined && context.output === "text";
+
 /** One line that replaces itself, on a terminal only; `undefined` clears it. */
 function progress(context: Context): (text: string | undefined) => void {
-  if (context.io.ask === undefined || context.output !== "text") return () => undefined;
+  if (!isWatched(context)) return () => undefined;
   const beganMs = context.clock.monotonicMs();
   return (text) => {
     const seconds = Math.round((context.clock.monotonicMs() - beganMs) / 1000);

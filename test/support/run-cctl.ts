@@ -8,6 +8,8 @@ export interface Ran {
   readonly status: number;
   readonly out: string;
   readonly err: string;
+  /** Both, in the order in which they were printed. */
+  readonly all: string;
 }
 
 export interface RunOptions {
@@ -21,17 +23,27 @@ export interface RunOptions {
 export async function runCctl(host: FakeHost, argv: readonly string[], options: RunOptions = {}): Promise<Ran> {
   let out = "";
   let err = "";
+  let all = "";
   const left = [...(options.answers ?? [])];
+  const print = (text: string): void => {
+    out += text;
+    all += text;
+  };
+  const complain = (text: string): void => {
+    err += text;
+    all += text;
+  };
   const io: CommandIo = {
-    out: (text) => void (out += text),
-    err: (text) => void (err += text),
+    out: print,
+    err: complain,
     readStdin: async () => options.stdin ?? "",
     ...(options.answers === undefined
       ? {}
       : {
           ask: async (question: string) => {
-            err += question;
-            return left.shift();
+            const answer = left.shift();
+            complain(`${question}${answer ?? ""}\n`);
+            return answer;
           },
         }),
     env: { HOME: options.home ?? "/home/ann", USER: "ann" },
@@ -40,5 +52,5 @@ export async function runCctl(host: FakeHost, argv: readonly string[], options: 
     signal: new AbortController().signal,
   };
   const status = await run(argv, io, { files: host.files, clock: host.clock, random: realRandom });
-  return { status, out, err };
+  return { status, out, err, all };
 }

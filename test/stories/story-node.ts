@@ -1,0 +1,181 @@
+/**
+ * A node for stories: the real listener, API, gate and database; below them a machine in memory with a k0s that
+ * restarts, refuses and loops. cctl reaches it over TLS as it reaches any node.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApi } from "../../api/app.ts";
+import { createDoor } from "../../api/caller.ts";
+import { openEnrolment } from "../../api/enrolment.ts";
+import { listenOnTls } from "../../api/listener.ts";
+import type { ApiServices, StatusService } from "../../api/services.ts";
+import { serveApply } from "../../apply/service/driver.ts";
+import { parseDocument } from "../../config/load.ts";
+import { realRandom } from "../../host/random.ts";
+import { nodePaths } from "../../kit/paths.ts";
+import { err, ok } from "../../kit/result.ts";
+import { mintServer } from "../../pki/driver.ts";
+import { fingerprintOfPem } from "../../pki/fingerprint.ts";
+import { renderNode } from "../../provision/render.ts";
+import { type State, openState } from "../../state/open.ts";
+import { type FakeHost, type FakeUnit, fakeHost } from "../support/fake-host.ts";
+import { type FakeK0s, fakeK0s } from "../support/fake-k0s.ts";
+
+export interface StoryNode {
+  readonly address: string;
+  readonly fingerprint: string;
+  readonly code: () => string;
+  readonly machine: FakeHost;
+  readonly k0s: FakeK0s;
+  readonly state: State;
+  /** What a bootstrap leaves behind: files, units, baseline, marker. */
+  readonly bootstrap: (text: string) => void;
+  readonly close: () => Promise<void>;
+}
+
+const version = "0.1.0";
+const machineId = "0123456789abcdef0123456789abcdef";
+
+export async function startStoryNode(): Promise<StoryNode> {
+  const folder = mkdtempSync(join(tmpdir(), "corium-story-"));
+  const real = { database: join(folder, "corium.db"), marker: join(folder, "bootstrapped") };
+  const opened = openState(real);
+  if (!opened.ok) throw new Error(opened.error.message);
+  const state = opened.value;
+  const k0s = fakeK0s({ slowness: 0 });
+  const machine = fakeHost({ nowMs: Date.now(), programs: { k0s: k0s.program } });
+  const paths = nodePaths();
+  const server = await mintServer({ hostname: "corium", nowMs: Date.now(), random: realRandom });
+  const fingerprint = fingerprintOfPem(server.certificate) ?? "";
+  const enrolment = await openEnrolment(machine, paths.enrolment, fingerprint);
+  if (!enrolment.ok) throw new Error(enrolment.error.message);
+  const parse = (text: string): ReturnType<ApiServices["config"]["parse"]> =>
+    parseDocument(text, { nowMs: machine.clock.nowMs() });
+  const code = (): string => {
+    const stored = JSON.parse(machine.text(paths.enrolment) ?? "{}") as { readonly code?: string };
+    return stored.code ?? "";
+  };
+
+  const services: ApiServices = {
+    host: machine,
+    paths,
+    version,
+    state,
+    enrolment: enrolment.value,
+    config: { parse, findOwn: async () => ({ kind: "none" }), redact: () => "(redacted)" },
+    bootstrap: { state: async () => "idle", poke: async () => ok(undefined) },
+    status: statusOf(state, machine),
+    apply: {
+      apply: (request) =>
+        serveApply(
+          { host: machine, paths, state, version, parse: (text, nowMs) => parseDocument(text, { nowMs }) },
+          request,
+        ),
+    },
+  };
+  const listener = await listenOnTls({
+    port: 0,
+    address: "127.0.0.1",
+    certificate: server.certificate,
+    privateKey: server.privateKey,
+    door: createDoor(state, machine.clock),
+    handle: createApi(services).handle,
+  });
+  return {
+    address: `127.0.0.1:${listener.port}`,
+    fingerprint,
+    code,
+    machine,
+    k0s,
+    state,
+    bootstrap: (text) => becomeNode(text, { state, machine, marker: real.marker }),
+    async close() {
+      await listener.close();
+      state.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function statusOf(state: State, machine: FakeHost): StatusService {
+  return {
+    health: async () => ({ status: state.baseline.get() === undefined ? "maintenance" : "ok", version }),
+    async node() {
+      const baseline = state.baseline.get();
+      const document =
+        baseline === undefined ? undefined : parseDocument(baseline.document.text, { nowMs: 0 }).document;
+      const operation = state.operations.running();
+      return {
+        hostname: baseline?.hostname ?? "corium",
+        machineID: machineId,
+        bootstrapped: baseline !== undefined,
+        phase: baseline === undefined ? "maintenance" : "in-service",
+        ...(document?.role === undefined ? {} : { role: document.role, cluster: document.cluster.name }),
+        os: { name: "Debian GNU/Linux 13", kernel: "6.12", booted: { slot: "A", version } },
+        ...(baseline === undefined
+          ? {}
+          : {
+              kubernetes: {
+                version: baseline.k0sVersion,
+                service: "k0scontroller",
+                active: machine.unitTable.get("k0scontroller.service")?.activeState === "active",
+              },
+            }),
+        health: { verdict: "healthy", uptimeSeconds: 60, checks: [] },
+        management: state.claim.get() === undefined ? {} : { claimedBy: "SHA256:…" },
+        storage: { arrays: [], mounts: [] },
+        overlay: [],
+        config: { state: baseline === undefined ? "unconfigured" : "in-sync", reasons: [] },
+        ...(operation === undefined ? {} : { operation: { id: operation.id, kind: operation.kind } }),
+      };
+    },
+    disks: async () => err({ code: "lsblk", message: "this machine has no disks" }),
+    config: async () => ({ state: state.baseline.get() === undefined ? "unconfigured" : "in-sync", reasons: [] }),
+  };
+}
+
+const activeUnit: FakeUnit = {
+  activeState: "active",
+  subState: "running",
+  loadState: "loaded",
+  isEnabled: true,
+  restarts: 0,
+  result: "success",
+  mainPid: 9,
+  journal: ["2026-01-31T12:00:00+0000 k0s is up"],
+};
+
+function becomeNode(
+  text: string,
+  { state, machine, marker }: { readonly state: State; readonly machine: FakeHost; readonly marker: string },
+): void {
+  const { document, findings } = parseDocument(text, { nowMs: machine.clock.nowMs() });
+  if (document === undefined) throw new Error(JSON.stringify(findings));
+  const hostname = document.node.name ?? "corium-01234567";
+  const put = (path: string, content: string, mode: number): void => {
+    machine.put(path, content, { mode });
+    if (path.startsWith("/etc/")) machine.put(`/var/lib/corium${path}`, content, { mode });
+  };
+  for (const file of renderNode({ document, hostname, machineId, addresses: {} }).files) {
+    put(file.path, file.content, file.mode);
+  }
+  put("/etc/corium/config.yaml", text, 0o600);
+  machine.unitTable.set("k0scontroller.service", { ...activeUnit });
+  machine.sync();
+  const atMs = machine.clock.nowMs();
+  const stored = state.documents.add({ text, atMs, requester: { kind: "document" }, origin: "enroll" });
+  state.baseline.set({
+    document: stored,
+    hostname,
+    machineId,
+    addresses: {},
+    k0sVersion: "v1.36.4+k0s.1",
+    inputHash: "0123456789abcdef",
+    renderVersion: 1,
+    rendered: {},
+    atMs,
+  });
+  state.meta.set("in-service-at-ms", String(atMs));
+  writeFileSync(marker, "");
+}
