@@ -15,7 +15,7 @@ export const realHttp: Http = async (request) => {
   try {
     url = new URL(request.url);
   } catch {
-    return err(appError("protocol", `${request.url} is not a URL`));
+    return err(appError("protocol", "the address is not a URL"));
   }
   const origin = url.origin;
   for (let hop = 0; hop <= MAX_REDIRECTS; hop += 1) {
@@ -36,7 +36,7 @@ export const realHttp: Http = async (request) => {
       return err(appError("redirect", `${shown(url)} redirects to something that is not a URL`));
     }
   }
-  return err(appError("redirect", `${request.url} redirects more than ${MAX_REDIRECTS} times`));
+  return err(appError("redirect", `${shown(url)} redirects more than ${MAX_REDIRECTS} times`));
 };
 
 interface Answer {
