@@ -18,6 +18,8 @@ export interface DocumentDiff {
   readonly removed: readonly Removal[];
   /** What of k0s.yaml a patch now changes although Corium models it. */
   readonly overrides: readonly string[];
+  /** By name, as the proposal's k0s.yaml has them. */
+  readonly charts: readonly string[];
   /** Units, without suffix; empty when refused. */
   readonly restarts: readonly string[];
 }
@@ -99,6 +101,7 @@ export function diffDocuments(baseline: Document, proposal: Document, options: D
     fields,
     removed,
     overrides,
+    charts: chartNames(configs.proposal),
     restarts: doesRestart ? ["k0scontroller"] : [],
   };
 }

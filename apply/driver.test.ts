@@ -23,6 +23,7 @@ const stack = (name: string, text = "a") => ({
     },
   ],
 });
+/** With a password that only its source knew. */
 const ha = { enabled: true, virtualIP: "192.0.2.9/24", authPassFrom: { file: "/run/vrrp" }, unicastPeers: [] };
 
 const before = makeDocument({
@@ -253,6 +254,42 @@ test("of finished sets the newest three stay", async () => {
   await one.apply();
   const left = new Set(one.fake.paths("/var/lib/corium/undo/").map((path) => path.split("/")[5]));
   expect(left).toEqual(new Set(["old3", "old4", "op1"]));
+});
+
+describe("helm", () => {
+  const single = (more: Partial<Document> = {}) => makeDocument({ role: "single", ...more });
+
+  test("an apply is over when the release is there", async () => {
+    const one = new Node();
+    expect(await one.apply(single({ addons: [ingress] }), { from: single() })).toMatchObject({ status: "reconciled" });
+    expect(one.steps.at(-1)).toBe("apply:charts done");
+    expect(one.fake.calls.filter((call) => call.includes("get charts.helm.k0sproject.io")).length).toBeGreaterThan(1);
+  });
+
+  test("a chart that fails by itself: helm's words, nothing undone", async () => {
+    const k0s = fakeK0s({ slowness: 0 });
+    k0s.badChart = "ingress";
+    const one = new Node(k0s);
+    const outcome = await one.apply(single({ addons: [ingress] }), { from: single() });
+    expect(outcome).toMatchObject({
+      status: "chart-failed",
+      error: { message: "chart ingress fails: can't locate chart" },
+    });
+    expect(one.fake.text("/etc/k0s/k0s.yaml")).toContain("oci://registry.example.com/ingress");
+    expect(await one.recover()).toEqual([]);
+  });
+
+  test("another URL of a repository makes no release to wait for", () => {
+    const from = (url: string) =>
+      single({ addons: [{ ...ingress, chart: "in/ingress", repository: { name: "in", url } }] });
+    const plan = planApply({
+      baseline: from("https://a.example.com"),
+      proposal: from("https://b.example.com"),
+      node,
+      fingerprintKey: "k",
+    });
+    expect(plan).toMatchObject({ restarts: ["k0scontroller"], charts: [] });
+  });
 });
 
 describe("died at any call, the node is as before or as after, never between", () => {

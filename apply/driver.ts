@@ -16,7 +16,8 @@ import { fillSecrets } from "../k0s/fill.ts";
 import { isWritten, validateConfig } from "../k0s/driver.ts";
 import { valueAt } from "../k0s/merge.ts";
 import { K0S_CONFIG } from "../k0s/paths.ts";
-import { restartAndWait } from "../k0s/service/driver.ts";
+import type { ChartState } from "../k0s/charts.ts";
+import { readCharts, restartAndWait, waitForCharts } from "../k0s/service/driver.ts";
 import type { OperationStep, RenderedDigests } from "../state/model.ts";
 import type { Document } from "../config/document.ts";
 import type { ApplyPlan, FileChange } from "./plan.ts";
@@ -52,6 +53,8 @@ export interface ApplyPorts {
 export type ApplyOutcome =
   | { readonly status: "unchanged" }
   | { readonly status: "reconciled"; readonly restarted: readonly string[]; readonly written: readonly string[] }
+  /** It is what the node runs, but helm could not make a release of it; nothing is undone. */
+  | { readonly status: "chart-failed"; readonly error: AppError }
   /** Nothing was changed. */
   | { readonly status: "failed"; readonly error: AppError }
   /** It was changed and is as before again. */
@@ -64,13 +67,15 @@ export const sha256 = (content: string | Uint8Array): string => createHash("sha2
 /** The steps that an operation shows from the start. */
 export function applySteps(plan: ApplyPlan): readonly Pick<OperationStep, "id" | "title">[] {
   const restarts = plan.restarts.map((unit) => ({ id: `apply:restart:${unit}`, title: `restart ${unit}` }));
-  return [STEPS.check, STEPS.snapshot, STEPS.write, ...restarts, STEPS.record];
+  const charts = plan.charts.length === 0 ? [] : [STEPS.charts];
+  return [STEPS.check, STEPS.snapshot, STEPS.write, ...restarts, STEPS.record, ...charts];
 }
 
 const STEPS = {
   check: { id: "apply:check", title: "check what was rendered" },
   snapshot: { id: "apply:snapshot", title: "keep what will be replaced" },
   write: { id: "apply:write", title: "write what changed" },
+  charts: { id: "apply:charts", title: "wait for helm" },
   record: { id: "apply:record", title: "record what the node runs" },
 } as const;
 
@@ -96,11 +101,18 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
     }),
   );
   if (!snapshot.ok) return { status: "failed", error: snapshot.error };
+  const chartsBefore = plan.charts.length === 0 ? undefined : await readCharts(host);
   const done = await change({ ...request, secrets: secrets.value }, ports, changes.value, snapshot.value);
   if (!done.ok) return rollBack(ports, request, snapshot.value, done.error);
   const finished = await finish(request, ports, snapshot.value);
   // Recorded: from here on it is what the node runs, and the next start finishes what is left.
   if (!finished.ok) ports.report(`recorded, but not yet tidied up: ${finished.error.message}`);
+  if (chartsBefore !== undefined) {
+    // Unknown before counts as absent: then a release that is there is taken for the new one.
+    const before = chartsBefore.ok ? chartsBefore.value : new Map<string, ChartState>();
+    const released = await step(ports, STEPS.charts, () => waitForCharts(ports, { names: plan.charts, before }));
+    if (!released.ok) return { status: "chart-failed", error: released.error };
+  }
   return { status: "reconciled", restarted: plan.restarts, written: changes.value.map(({ path }) => path) };
 }
 

@@ -4,6 +4,7 @@ import type { Document } from "../config/document.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { RenderedFile } from "../kit/rendered.ts";
+import { joins } from "../k0s/argv.ts";
 import { K0S_CONFIG } from "../k0s/paths.ts";
 import { renderNode, type RenderedNode } from "../provision/render.ts";
 import { diffDocuments, type DocumentDiff } from "./classify.ts";
@@ -38,6 +39,8 @@ export interface ApplyPlan {
   readonly files: readonly FileChange[];
   /** Timer units that the baseline has and the proposal has not, and those that it has. */
   readonly timers: { readonly gone: readonly string[]; readonly wanted: readonly string[] };
+  /** Charts that helm has to install or upgrade for it. */
+  readonly charts: readonly string[];
   /** Services, without suffix. */
   readonly restarts: readonly string[];
   readonly consequences: readonly string[];
@@ -56,7 +59,7 @@ export function planApply(input: PlanInput): ApplyPlan {
     fingerprintKey,
     ownPatch: input.ownPatch === true,
   });
-  const nothing = { files: [], timers: { gone: [], wanted: [] }, restarts: [], consequences: [], undo: [] };
+  const nothing = { files: [], timers: { gone: [], wanted: [] }, charts: [], restarts: [], consequences: [], undo: [] };
   if (diff.result === "unchanged") return { diff, ...nothing, warnings: [] };
   const after = render(proposal);
   if (diff.result === "refused") return { diff, ...nothing, warnings: after.findings };
@@ -66,6 +69,7 @@ export function planApply(input: PlanInput): ApplyPlan {
     diff,
     files,
     timers: changedTimers(before, after, files),
+    charts: changedCharts(proposal, diff),
     restarts: diff.restarts,
     consequences: describeConsequences(baseline, proposal, diff),
     undo: describeUndo(diff, files.length),
@@ -93,6 +97,16 @@ function changedFiles(before: RenderedNode, after: RenderedNode, key: string): r
 function isSameFile(a: RenderedFile, b: RenderedFile): boolean {
   if (a.content === b.content && a.mode === b.mode) return true;
   return a.path === K0S_CONFIG && a.mode === b.mode && isSameConfig(parse(a.content), parse(b.content));
+}
+
+/** Another URL of a repository alone makes no release. Where other controllers are, the leader's charts count. */
+function changedCharts(proposal: Document, diff: DocumentDiff): readonly string[] {
+  if (diff.restarts.length === 0 || proposal.ha.enabled || joins(proposal)) return [];
+  const rendered = new Set(diff.charts);
+  const changed = new Set(
+    diff.fields.flatMap(({ path }) => /^addons\[([^\]]+)\](?:\.(?:version|values))?$/.exec(path)?.[1] ?? []),
+  );
+  return [...changed].filter((name) => rendered.has(name));
 }
 
 const isTimer = (unit: string): boolean => unit.endsWith(".timer");

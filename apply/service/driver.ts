@@ -228,6 +228,8 @@ function concludeOperation(
   switch (outcome.status) {
     case "rolled-back":
       return refused(409, "rolled-back", `the change was taken back: ${failureReason}`, { operation });
+    case "chart-failed":
+      return refused(409, "chart-failed", `the document is applied, but ${failureReason}`, { operation });
     case "stuck":
       return refused(503, "stuck", failureReason, { operation });
     case "failed":

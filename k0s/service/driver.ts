@@ -8,6 +8,7 @@ import { type AppError, appError, fail } from "../../kit/app-error.ts";
 import type { ExecResult, Host, UnitStatus } from "../../kit/ports.ts";
 import { err, ok, type Result } from "../../kit/result.ts";
 import type { StepContext } from "../../kit/step.ts";
+import { chartProgress, type ChartState, parseCharts } from "../charts.ts";
 import type { K0sStatus } from "../model.ts";
 import { parseStatus, parseVersion } from "../parse.ts";
 import { K0S_BINARY, type K0sUnit } from "../paths.ts";
@@ -147,4 +148,51 @@ export async function restartAndWait(
   const restarted = await systemd.restart(service(options.unit));
   if (!restarted.ok) return restarted;
   return waitUntilReady(context, options);
+}
+
+/** Helm's own timeout is ten minutes; it may have to try twice. */
+const CHARTS_TIMEOUT_MS = 12 * 60_000;
+/** A repository may be out of reach for a moment, and k0s tries again by itself. */
+const CHART_ERROR_MS = 60_000;
+
+/** Every chart by name; empty while the API does not know of charts yet. */
+export async function readCharts(host: Host): Promise<Result<ReadonlyMap<string, ChartState>, AppError>> {
+  const argv = [K0S_BINARY, "kubectl", "get", "charts.helm.k0sproject.io", "-n", "kube-system", "-o", "json"];
+  const result = await host.exec({ argv, timeoutMs: PROBE_TIMEOUT_MS });
+  if (result.exitCode !== 0) return fail("charts", `k0s kubectl get charts: ${failureOf(result)}`);
+  const charts = parseCharts(result.stdout);
+  return charts === undefined ? fail("charts", "k0s kubectl get charts printed something else") : ok(charts);
+}
+
+/** Waits until helm is through with each of them; the first that keeps failing is the error, in helm's words. */
+export async function waitForCharts(
+  context: Waiting,
+  wanted: { readonly names: readonly string[]; readonly before: ReadonlyMap<string, ChartState> },
+): Promise<Result<void, AppError>> {
+  const { host } = context;
+  const failingSince = new Map<string, number>();
+  return waitFor(context, {
+    what: `helm to release ${wanted.names.join(", ")}`,
+    timeoutMs: CHARTS_TIMEOUT_MS,
+    probe: async () => {
+      const charts = await readCharts(host);
+      if (!charts.ok) return ok(charts.error.message);
+      const open: string[] = [];
+      for (const name of wanted.names) {
+        const progress = chartProgress(wanted.before.get(name), charts.value.get(name));
+        if (progress.is !== "failing") failingSince.delete(name);
+        if (progress.is === "pending") open.push(`${name} is pending`);
+        if (progress.is !== "failing") continue;
+        const since = failingSince.get(name) ?? host.clock.monotonicMs();
+        failingSince.set(name, since);
+        if (host.clock.monotonicMs() - since >= CHART_ERROR_MS) {
+          return fail("chart-failed", `chart ${name} fails: ${progress.error}`, {
+            hint: "the document is applied and nothing was undone; correct the add-on and apply again",
+          });
+        }
+        open.push(`${name} fails (${progress.error})`);
+      }
+      return ok(open.length === 0 ? undefined : open.join(", "));
+    },
+  });
 }

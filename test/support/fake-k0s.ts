@@ -14,6 +14,8 @@ export interface FakeK0s {
   poison?: string;
   /** Config that contains this is refused by `k0s config validate`. */
   invalid?: string;
+  /** Name of a chart whose release fails. */
+  badChart?: string;
 }
 
 const failed = (stderr: string): Partial<ExecResult> => ({ exitCode: 1, stderr: `Error: ${stderr}\n` });
@@ -34,7 +36,7 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
       if (command === "config") return validate(args, fake);
       if (command === "version") return "v1.36.3+k0s.2\n";
       if (command === "status") return status(fake);
-      if (command === "kubectl") return running(fake) === undefined ? failed("connection refused") : "ok";
+      if (command === "kubectl") return kubectl(args, fake);
       return failed(`unknown command ${command}`);
     },
   };
@@ -51,6 +53,26 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
       return role;
     }
     return undefined;
+  }
+
+  /** Releases are there as soon as the API is; their revision is the count of starts that saw them change. */
+  const releases = new Map<string, { text: string; revision: number }>();
+  function kubectl(args: readonly string[], fake: FakeHost): string | Partial<ExecResult> {
+    if (running(fake) === undefined) return failed("connection refused");
+    if (args.includes("--raw")) return "ok";
+    const config = parse(fake.text(CONFIG) ?? "{}") as {
+      spec?: { extensions?: { helm?: { charts?: { name: string }[] } } };
+    };
+    const items = (config.spec?.extensions?.helm?.charts ?? []).map((chart) => {
+      const known = releases.get(chart.name) ?? { text: "", revision: 0 };
+      const text = JSON.stringify(chart);
+      const isBad = chart.name === k0s.badChart;
+      const revision = known.text === text || isBad ? known.revision : known.revision + 1;
+      releases.set(chart.name, { text, revision });
+      const status = { revision, updated: String(revision), error: isBad ? "can't locate chart" : "" };
+      return { metadata: { name: `k0s-addon-chart-${chart.name}` }, status };
+    });
+    return JSON.stringify({ kind: "List", items });
   }
 
   function install(args: readonly string[], fake: FakeHost): string | Partial<ExecResult> {
