@@ -146,4 +146,4 @@ test("power lost at any call: after the next boot the node is as without it", as
       expect(at).toBeLessThan(200);
     }
   }
-});
+}, 120_000);

@@ -212,4 +212,4 @@ test("power lost at any call: the operation ends, and says the same as baseline 
     expect(one.state().operations.running()).toBeUndefined();
     one.state().close();
   }
-});
+}, 120_000);
