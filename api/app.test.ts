@@ -65,7 +65,7 @@ describe("who may call what", () => {
     expect(noRole.json["error"]).toContain("cctl pki issue");
   });
 
-  test("the matched route is authorised, however the path is spelled", async () => {
+  test("B153: the matched route is authorised, however the path is spelled", async () => {
     const { call } = await fakeApi();
     for (const path of ["/v1/health/../lifecycle/reboot", "/v1/%6cifecycle/reboot", "/v1/lifecycle/reboot/"]) {
       const { status } = await call("POST", path, { as: operator("readonly"), json: {} });
@@ -116,7 +116,7 @@ describe("every answer", () => {
     expect(enrolled.status).toBe(503);
   });
 
-  test("who changed what is in the audit, refusals too, bodies never", async () => {
+  test("B186: who changed what is in the audit, refusals too, bodies never", async () => {
     const { call, state } = await fakeApi();
     await call("POST", "/v1/config?dryRun=true", { as: operator("admin"), json: { document: "token: s3cret" } });
     await call("POST", "/v1/config", { as: operator("readonly", "bob"), json: { document: SINGLE } });

@@ -78,7 +78,7 @@ describe("the throttle", () => {
     expect((await enroll(api, { code, operatorCA })).status).toBe(200);
   });
 
-  test("restarting the daemon mints no second code and forgives nothing (5 wrong, restart, wrong)", async () => {
+  test("B141: restarting the daemon mints no second code and forgives nothing (5 wrong, restart, wrong)", async () => {
     const api = await fakeApi();
     const code = fakeCode(api.fake);
     for (let at = 0; at < 5; at += 1) await enroll(api, { code: "x", operatorCA });

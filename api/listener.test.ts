@@ -111,7 +111,7 @@ const closesWithin = async (socket: Socket, ms: number): Promise<boolean> => {
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nhost: n\r\n\r\n`;
 
 describe("who is there", () => {
-  test("a certificate is known, a missing one too; the Host header is nobody's business", async () => {
+  test("B154: an empty Host header and an absolute target are served; a certificate is known, a missing one too", async () => {
     const known = await client(alice);
     known.write("GET /a HTTP/1.1\r\nhost: \r\n\r\n");
     expect(await readAll(known, /\}\n/)).toContain('"caller":"operator"');
@@ -157,7 +157,7 @@ describe("deadlines", () => {
 });
 
 describe("sizes", () => {
-  test("a body is counted while it streams, with and without a length", async () => {
+  test("B155: a body is counted while it streams, with and without a length", async () => {
     const known = await client(alice);
     known.write(`POST /x HTTP/1.1\r\nhost: n\r\ncontent-length: 2000\r\n\r\n${"x".repeat(2_000)}`);
     expect(await readAll(known, /\}\n/)).toContain('"error":"too-large"');

@@ -27,7 +27,7 @@ test("a secret reaches the program on stdin", async () => {
   expect((await exec({ argv: ["cat"], stdin: new Secret("f", "s3cret") })).stdout).toBe("s3cret");
 });
 
-test("10 MB on stderr neither hangs nor fills memory", async () => {
+test("B158: 10 MB on stderr neither hangs nor fills memory", async () => {
   const result = await exec({
     argv: ["sh", "-c", "head -c 10000000 /dev/zero | tr '\\0' x >&2; echo end"],
     maxOutputBytes: 1000,

@@ -87,12 +87,15 @@ test("another CA of the same name is refused by its signature", async () => {
   expect(codeOf(readClient(der(rogue.certificate), authority()))).toBe("wrong-ca");
 });
 
-test("what our CA signed for another purpose is refused", async () => {
+test("B138: what our CA signed for another purpose is refused, naming the usage that it lacks", async () => {
   const server = new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]);
   const client_ = new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth]);
   const isCa = new x509.BasicConstraintsExtension(true, 0, true);
   const strange = new x509.Extension("1.2.3.4.5", true, new Uint8Array([5, 0]));
-  expect(codeOf(readClient(await craft({ extensions: [] }), authority()))).toBe("no-client-auth");
+  const lacking = readClient(await craft({ extensions: [] }), authority());
+  expect(codeOf(lacking)).toBe("no-client-auth");
+  expect(JSON.stringify(lacking)).toContain("clientAuth");
+  expect(JSON.stringify(lacking)).toContain("cctl pki issue");
   expect(codeOf(readClient(await craft({ extensions: [server] }), authority()))).toBe("no-client-auth");
   expect(codeOf(readClient(await craft({ extensions: [client_, isCa] }), authority()))).toBe("not-a-client");
   expect(codeOf(readClient(await craft({ extensions: [client_, strange] }), authority()))).toBe("unknown-extension");

@@ -207,6 +207,17 @@ test("owned storage by kind and name; the time floor only rises", () => {
   expect(meta.timeFloorMs()).toBe(20_000);
 });
 
+test("B147: a copy is taken through the database, whole and readable by itself", async () => {
+  const state = open();
+  state.meta.set("installation", "x");
+  const copy = join(folder, "copy.db");
+  state.snapshotTo(copy);
+  state.meta.set("installation", "y");
+  const copied = openState({ database: copy, marker: join(folder, "none") });
+  expect(copied.ok && copied.value.meta.get("installation")).toBe("x");
+  if (copied.ok) copied.value.close();
+});
+
 test("a transaction is all or nothing", () => {
   const state = open();
   expect(() =>

@@ -29,7 +29,7 @@ const child = (body: string, stateDir: string) =>
     { stdout: "pipe", stderr: "pipe" },
   );
 
-test("two processes that open and write at once neither lose an entry nor run two operations", async () => {
+test("B145: two processes that open and write at once neither lose an entry nor run two operations", async () => {
   const stateDir = join(folder, "both");
   const body = `
     for (let at = 0; at < 60; at += 1) {
@@ -61,7 +61,7 @@ test("two processes that open and write at once neither lose an entry nor run tw
   state.value.close();
 }, 30_000);
 
-test("a writer killed at any moment leaves a sound database with every acknowledged entry", async () => {
+test("B143, B144: a writer killed at any moment leaves a sound database with every acknowledged entry", async () => {
   const stateDir = join(folder, "killed");
   let acknowledged = 0;
   for (let round = 0; round < 8; round += 1) {

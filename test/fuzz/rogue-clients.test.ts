@@ -81,7 +81,7 @@ async function inParallel(jobs: readonly (() => Promise<void>)[]): Promise<void>
 }
 
 test(
-  "rogue, expired, self-signed, revoked and missing certificates beside good ones: none accepted, none mixed up",
+  "B148, B150, B151, B156: rogue, expired, self-signed, revoked and missing certificates beside good ones: none accepted, none mixed up",
   async () => {
     const counts = new Map<string, number>();
     const count = (key: string): void => void counts.set(key, (counts.get(key) ?? 0) + 1);

@@ -1,0 +1,279 @@
+import { describe, expect, test } from "bun:test";
+
+import { nodePaths } from "../kit/paths.ts";
+import { sha256Of } from "../state/documents.ts";
+import type { Baseline } from "../state/model.ts";
+import type { State } from "../state/open.ts";
+import { memoryState } from "../state/open.ts";
+import type { FakeHost, FakeHostOptions } from "../test/support/fake-host.ts";
+import { fakeHost } from "../test/support/fake-host.ts";
+import { closeAbandoned } from "./abandoned.ts";
+import { bootstrapControl } from "./bootstrap-control.ts";
+import { readConfigStatus } from "./config-status.ts";
+import { findOwnDocument, readApiMode } from "./own-document.ts";
+import { openServerIdentity } from "./server-identity.ts";
+import type { Collectors, StatusInput } from "./status.ts";
+import { createStatus } from "./status.ts";
+
+const paths = nodePaths();
+const K0S_YAML = "/etc/k0s/k0s.yaml";
+const VERSION = "v1.34.1+k0s.0";
+
+function inService(state: State, text = "role: single\n"): Baseline {
+  const document = state.documents.add({ text, atMs: 1, requester: { kind: "document" }, origin: "apply" });
+  const baseline: Baseline = {
+    document,
+    hostname: "n1",
+    machineId: "m1",
+    addresses: {},
+    k0sVersion: VERSION,
+    inputHash: "h",
+    renderVersion: 1,
+    rendered: { [K0S_YAML]: sha256Of("k0s\n") },
+    atMs: 1,
+  };
+  state.baseline.set(baseline);
+  state.meta.set("in-service-at-ms", "1");
+  return baseline;
+}
+
+const machine = (more: FakeHostOptions = {}): FakeHost =>
+  fakeHost({
+    ...more,
+    files: {
+      "/proc/sys/kernel/hostname": "n1\n",
+      "/proc/sys/kernel/osrelease": "6.12.48\n",
+      "/etc/machine-id": "m1\n",
+      "/etc/os-release": 'NAME="Debian"\nPRETTY_NAME="Debian GNU/Linux 13 (trixie)"\n',
+      "/etc/corium/config.yaml": "role: single\n",
+      [K0S_YAML]: "k0s\n",
+      ...more.files,
+    },
+    programs: { k0s: () => `${VERSION}\n`, ...more.programs },
+    units: { "k0scontroller.service": { activeState: "active" }, "corium-bootstrap.service": {}, ...more.units },
+  });
+
+const nothing: Collectors = {
+  arrays: async () => [],
+  mounts: async () => [],
+  overlay: async () => [],
+  addresses: async () => [],
+  isNodeReady: async () => true,
+};
+
+function status(state: State, more: Partial<StatusInput> = {}) {
+  const host = more.host ?? machine();
+  return createStatus({
+    host,
+    paths,
+    state,
+    version: "1.2.3",
+    bootstrap: bootstrapControl(host, paths),
+    collectors: nothing,
+    ...more,
+  });
+}
+
+describe("status", () => {
+  test("of a fresh machine: maintenance, and nothing that is not known", async () => {
+    const node = await status(memoryState(), { boot: { mode: "live" } }).node();
+    expect(node).toMatchObject({ phase: "maintenance", bootstrapped: false, config: { state: "unconfigured" } });
+    for (const key of ["role", "cluster", "ha", "operation"]) expect(node).not.toHaveProperty(key);
+    expect(node.management).toEqual({});
+    expect((await status(memoryState()).health()).status).toBe("maintenance");
+  });
+
+  test("of a node in service", async () => {
+    const state = memoryState();
+    inService(state, "role: single\ncluster: {name: shop}\n");
+    const host = machine({ files: { "/etc/corium/config.yaml": "role: single\ncluster: {name: shop}\n" } });
+    const boot = { mode: "disk", slot: "A", rootHash: "abc" } as const;
+    const node = await status(state, { host, boot }).node();
+    expect(node).toMatchObject({
+      hostname: "n1",
+      phase: "in-service",
+      role: "single",
+      cluster: "shop",
+      os: {
+        name: "Debian GNU/Linux 13 (trixie)",
+        kernel: "6.12.48",
+        booted: { slot: "A", version: "1.2.3", digest: "abc" },
+      },
+      kubernetes: { version: VERSION, service: "k0scontroller.service", active: true, nodeReady: true },
+      health: { verdict: "healthy" },
+      config: { state: "in-sync", reasons: [] },
+    });
+    expect(node.kubernetes).not.toHaveProperty("standIn");
+  });
+
+  test("the stand-in for Kubernetes never passes for the real one", async () => {
+    const state = memoryState();
+    inService(state);
+    const node = await status(state, { host: machine({ programs: { k0s: () => `${VERSION}-sim\n` } }) }).node();
+    expect(node.kubernetes?.standIn).toBe(true);
+  });
+
+  test("a lost database, a stopped k0s, a degraded array and a missing mount are told, worst first", async () => {
+    const state = memoryState();
+    inService(state);
+    const array = { name: "data", level: "raid1", state: "degraded", active: 1, expected: 2 };
+    const mount = { path: "/var/lib/k0s", source: "", filesystem: "", mounted: false };
+    const collectors: Collectors = { ...nothing, arrays: async () => [array], mounts: async () => [mount] };
+    const degraded = await status(state, { collectors }).node();
+    expect(degraded.health.verdict).toBe("degraded");
+    expect(degraded.health.checks.filter((check) => !check.ok).map(({ name }) => name)).toEqual([
+      "array data",
+      "mount /var/lib/k0s",
+    ]);
+    const stopped = machine({ units: { "k0scontroller.service": { activeState: "failed" } } });
+    expect((await status(state, { host: stopped }).node()).health.verdict).toBe("unhealthy");
+    const lost = status(memoryState(), { stateProblem: { code: "state-lost", message: "the database is not there" } });
+    expect(await lost.node()).toMatchObject({ phase: "degraded", health: { verdict: "unhealthy" } });
+    expect((await lost.health()).status).toBe("degraded");
+  });
+
+  test("a report that fails is left out and hides no other", async () => {
+    const collectors: Collectors = { ...nothing, overlay: () => Promise.reject(new Error("wg is gone")) };
+    expect((await status(memoryState(), { collectors }).node()).overlay).toEqual([]);
+  });
+
+  test("what it is doing right now", async () => {
+    const state = memoryState();
+    const begun = state.operations.begin({ kind: "bootstrap", requester: { kind: "document" }, version: "1", atMs: 1 });
+    if (!begun.ok) throw new Error("busy");
+    state.operations.step(begun.value.id, { id: "a", title: "create the array", state: "running" }, 2);
+    state.operations.message(begun.value.id, "waiting for /dev/md/data", 3);
+    expect((await status(state).node()).operation).toEqual({
+      id: begun.value.id,
+      kind: "bootstrap",
+      step: "create the array",
+      message: "waiting for /dev/md/data",
+    });
+  });
+});
+
+describe("config status", () => {
+  const facts = { hostname: "n1", k0sVersion: VERSION };
+  const codes = async (host: FakeHost, more = facts): Promise<readonly string[]> => {
+    const { state, reasons } = await readConfigStatus(host, paths, inService(memoryState()), more);
+    return [state, ...reasons.map(({ code }) => code)];
+  };
+
+  test("in sync, pending, drifted, each with its reasons", async () => {
+    expect(await codes(machine())).toEqual(["in-sync"]);
+    expect(await codes(machine({ files: { "/etc/corium/config.yaml": "role: worker\n" } }))).toEqual([
+      "pending",
+      "document-edited",
+    ]);
+    expect(await codes(machine({ files: { [K0S_YAML]: "changed\n" } }))).toEqual(["drifted", "file-changed"]);
+    expect(await codes(machine(), { ...facts, hostname: "n2" })).toEqual(["drifted", "hostname"]);
+    expect(await codes(machine(), { ...facts, k0sVersion: "v1.35.0+k0s.0" })).toEqual(["pending", "k0s-version"]);
+  });
+
+  test("a deleted document and a deleted file are told apart from unreadable ones", async () => {
+    const host = machine();
+    host.drop("/etc/corium/config.yaml");
+    host.drop(K0S_YAML);
+    expect(await codes(host)).toEqual(["pending", "document-edited", "file-missing"]);
+  });
+});
+
+describe("bootstrap as the API sees it", () => {
+  const control = (more: FakeHostOptions = {}) => {
+    const host = machine(more);
+    return { host, control: bootstrapControl(host, paths) };
+  };
+  const status_ = (state: string): Record<string, string> => ({
+    "/run/corium/bootstrap.json": JSON.stringify({ state, kind: "bootstrap" }),
+  });
+  const activating = { "corium-bootstrap.service": { activeState: "activating" } };
+
+  test("one that began and said nothing yet may not be disturbed; one that died while it ran has failed", async () => {
+    expect(await control().control.state()).toBe("idle");
+    expect(await control({ units: activating }).control.state()).toBe("running");
+    expect(await control({ units: activating, files: status_("waiting") }).control.state()).toBe("waiting");
+    expect(await control({ files: status_("running") }).control.state()).toBe("failed");
+    expect(await control({ files: status_("done") }).control.state()).toBe("done");
+  });
+
+  test("it is started again unless it runs", async () => {
+    const active = control({ units: { "corium-bootstrap.service": { activeState: "active" } } });
+    await active.control.poke();
+    expect(active.host.calls.slice(-2)).toEqual([
+      "systemd.stop corium-bootstrap.service",
+      "systemd.start corium-bootstrap.service",
+    ]);
+    const running = control({ units: activating });
+    await running.control.poke();
+    expect(running.host.calls.filter((call) => /stop|start /.test(call))).toEqual([]);
+  });
+});
+
+describe("what the node's own document says of the API", () => {
+  const mode = async (text: string | undefined) => {
+    const host = fakeHost(text === undefined ? {} : { files: { "/etc/corium/config.yaml": text } });
+    return readApiMode(host, await findOwnDocument({ host, paths, state: memoryState() }));
+  };
+
+  test("nothing, off, insecure, an invalid document", async () => {
+    expect(await mode(undefined)).toEqual({ isEnabled: true, isInsecure: false });
+    expect(await mode("role: single\napi: {enabled: false}\n")).toMatchObject({ isEnabled: false });
+    expect(await mode("role: single\napi: {enabled: true, insecure: true}\n")).toMatchObject({ isInsecure: true });
+    expect(await mode("role: king\napi: {enabled: false}\n")).toEqual({ isEnabled: true, isInsecure: false });
+  });
+
+  test("a CA that can't be had is a problem, not an open door", async () => {
+    const answer = await mode("role: single\napi: {enabled: true, operatorCAFrom: {file: /etc/corium/ca.pem}}\n");
+    expect(answer).toMatchObject({ isInsecure: false, problem: { code: "secret" } });
+  });
+});
+
+describe("the server's identity", () => {
+  test("is minted once and survives restarts and boots", async () => {
+    const host = fakeHost();
+    const first = await openServerIdentity(host, paths, "n1");
+    host.boot();
+    const second = await openServerIdentity(host, paths, "other-name");
+    expect(first).toEqual(second);
+    expect(host.node("/var/lib/corium/api/server.pem")?.mode).toBe(0o600);
+  });
+
+  test("power lost while it is minted leaves none, and the next start makes one", async () => {
+    for (const when of ["before", "after"] as const) {
+      for (let call = 1; call <= 3; call += 1) {
+        const host = fakeHost();
+        host.dieAt(call, when);
+        const died = await openServerIdentity(host, paths, "n1").then(
+          () => false,
+          () => true,
+        );
+        expect(died).toBe(true);
+        host.boot();
+        expect((await openServerIdentity(host, paths, "n1")).ok).toBe(true);
+      }
+    }
+  });
+
+  test("one that is damaged is never replaced by itself", async () => {
+    const host = fakeHost({ files: { "/var/lib/corium/api/server.pem": "half\n" } });
+    const opened = await openServerIdentity(host, paths, "n1");
+    expect(!opened.ok && opened.error.code).toBe("server-identity");
+    expect(host.text("/var/lib/corium/api/server.pem")).toBe("half\n");
+  });
+});
+
+test("what a dead process left running is closed, but bootstrap goes on by itself", () => {
+  const abandoned = (kind: "apply" | "reboot" | "bootstrap", isInService: boolean): string => {
+    const state = memoryState();
+    if (isInService) state.meta.set("in-service-at-ms", "1");
+    const begun = state.operations.begin({ kind, requester: { kind: "local" }, version: "1", atMs: 1 });
+    if (!begun.ok) throw new Error("busy");
+    const dead: State = { ...state, operations: { ...state.operations, abandoned: () => state.operations.list() } };
+    closeAbandoned(dead, 2);
+    return state.operations.get(begun.value.id)?.phase ?? "";
+  };
+  expect(abandoned("apply", true)).toBe("failed");
+  expect(abandoned("reboot", true)).toBe("succeeded");
+  expect(abandoned("bootstrap", false)).toBe("running");
+  expect(abandoned("bootstrap", true)).toBe("succeeded");
+});
