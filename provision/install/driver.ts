@@ -14,7 +14,7 @@ import { installingScript, isTable, STATE_NAME, STATE_NUMBER, stateName } from "
 
 const minuteMs = 60_000;
 /** Everything that the boot loader needs, put into the image by its build. */
-const bootFiles = "/usr/share/corium/boot";
+const imageBootFiles = "/usr/share/corium/boot";
 const mountRoot = "/run/corium/install";
 
 export const partitionPath = (partUuid: string): string => `/dev/disk/by-partuuid/${partUuid}`;
@@ -28,7 +28,7 @@ export interface Handover {
 
 type OwnSteps = Exclude<InstallStep, DiskWipeStep>;
 
-export function installExecutors(handover: Handover): Executors<OwnSteps> {
+export function installExecutors(handover: Handover, bootFiles = imageBootFiles): Executors<OwnSteps> {
   return {
     "install:partition": {
       argv: ({ device }) => [["sfdisk", "--wipe", "always", "--wipe-partitions", "always", "--lock", device.path]],
@@ -43,7 +43,11 @@ export function installExecutors(handover: Handover): Executors<OwnSteps> {
       check: checkSlot,
       run: writeSlot,
     },
-    "install:loader": { argv: (step) => [espMkfs(step)], check: checkLoader, run: writeLoader },
+    "install:loader": {
+      argv: (step) => [espMkfs(step)],
+      check: (step, context) => checkLoader(step, context, bootFiles),
+      run: (step, context) => writeLoader(step, context, bootFiles),
+    },
     "install:state": {
       argv: ({ filesystems }) => filesystems.map(({ partUuid }) => stateMkfs(partUuid)),
       check: checkFilesystems,
@@ -185,9 +189,12 @@ const espFiles: Readonly<Record<string, string>> = {
   "EFI/debian/grub.cfg": "grub.cfg",
 };
 
+/** FAT knows no x bits; the kernel refuses a chmod that would take them away. */
+const vfatMode = 0o755;
+
 const idConfig = (installation: string): string => `set installation=${installation}\n`;
 
-async function readSectors(host: Host, step: LoaderStep): Promise<ReturnType<typeof bootSectors>> {
+async function readSectors(host: Host, step: LoaderStep, bootFiles: string): Promise<ReturnType<typeof bootSectors>> {
   const boot = await host.files.read(`${bootFiles}/boot.img`);
   if (!boot.ok) return boot;
   const core = await host.files.read(`${bootFiles}/core.img`);
@@ -195,8 +202,12 @@ async function readSectors(host: Host, step: LoaderStep): Promise<ReturnType<typ
   return bootSectors(boot.value, core.value, step.biosStartBytes, step.biosSizeBytes);
 }
 
-async function checkLoader(step: LoaderStep, { host }: StepContext): Promise<Result<StepState, AppError>> {
-  const sectors = await readSectors(host, step);
+async function checkLoader(
+  step: LoaderStep,
+  { host }: StepContext,
+  bootFiles: string,
+): Promise<Result<StepState, AppError>> {
+  const sectors = await readSectors(host, step, bootFiles);
   if (!sectors.ok) return sectors;
   const { bootCode, core } = sectors.value;
   for (const [bytes, path] of [
@@ -215,8 +226,12 @@ async function checkLoader(step: LoaderStep, { host }: StepContext): Promise<Res
   });
 }
 
-async function writeLoader(step: LoaderStep, { host }: StepContext): Promise<Result<void, AppError>> {
-  const sectors = await readSectors(host, step);
+async function writeLoader(
+  step: LoaderStep,
+  { host }: StepContext,
+  bootFiles: string,
+): Promise<Result<void, AppError>> {
+  const sectors = await readSectors(host, step, bootFiles);
   if (!sectors.ok) return sectors;
   const made = await tool(host, espMkfs(step), { timeoutMs: 10 * minuteMs });
   if (!made.ok) return made;
@@ -229,7 +244,7 @@ async function writeLoader(step: LoaderStep, { host }: StepContext): Promise<Res
       const copied = await tool(host, ["cp", `${bootFiles}/${from}`, `${mounted}/${to}`]);
       if (!copied.ok) return copied;
     }
-    return host.files.write(`${mounted}/corium/id.cfg`, idConfig(step.installation), { mode: 0o644 });
+    return host.files.write(`${mounted}/corium/id.cfg`, idConfig(step.installation), { mode: vfatMode });
   });
   if (!filled.ok) return filled;
   const confirmed = await confirmDevices(host, [step.device]);
@@ -314,7 +329,7 @@ async function checkBootable(step: BootStep, { host }: StepContext): Promise<Res
 /** From the environment on the medium's own GRUB prefers this disk; its name says complete only after that. */
 async function makeBootable(step: BootStep, { host }: StepContext): Promise<Result<void, AppError>> {
   const written = await withMount(host, partitionPath(step.espPartUuid), "vfat", "rw", (mounted) =>
-    host.files.write(`${mounted}/${BOOT_ENV_PATH}`, encodeBootEnv(newBootEnv(step.installation)), { mode: 0o644 }),
+    host.files.write(`${mounted}/${BOOT_ENV_PATH}`, encodeBootEnv(newBootEnv(step.installation)), { mode: vfatMode }),
   );
   if (!written.ok) return written;
   const confirmed = await confirmDevices(host, [step.device]);

@@ -1,0 +1,190 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import type { Disk, Inventory } from "../../kit/disk.ts";
+import type { InstallInput } from "./plan.ts";
+import { neededBytes, PARTITIONS, partitionOf } from "../../iso/layout.ts";
+import { carriedArguments, partUuidsOf, planInstall, standingOf } from "./plan.ts";
+import { INSTALLING, installingScript, isTable, stateName } from "./table.ts";
+
+const MIB = 1024 ** 2;
+const image = { directory: "/medium", rootBytes: 300 * MIB, rootHash: "a".repeat(64), hashOffsetBytes: 299 * MIB };
+
+const disk = (serial: string, more: Partial<Disk> = {}): Disk => ({
+  path: `/dev/${serial}`,
+  links: [],
+  identity: { serial, sizeBytes: 32 * 1024 * MIB },
+  sizeBytes: 32 * 1024 * MIB,
+  logicalSectorBytes: 512,
+  physicalSectorBytes: 512,
+  bus: "virtio",
+  type: "hdd",
+  isRemovable: false,
+  isReadOnly: false,
+  partitions: [],
+  signatures: [],
+  users: [],
+  isBootMedium: false,
+  isSystemDisk: false,
+  ...more,
+});
+const ext4 = { type: "ext4", device: "/dev/a", where: "the whole disk at 0x438" };
+/** As sfdisk leaves it behind. */
+const partitioned = (serial: string, installation: string, state: string): Disk =>
+  disk(serial, {
+    partitions: PARTITIONS.map(({ role, number, name }) => ({
+      path: `/dev/${serial}${number}`,
+      number,
+      sizeBytes: MIB,
+      partUuid: partUuidsOf(installation)[role],
+      label: role === "state" ? state : name,
+    })),
+    signatures: [{ type: "gpt", device: `/dev/${serial}`, where: "the whole disk at 0x200" }],
+  });
+const inventory = (...disks: Disk[]): Inventory => ({ disks, arrays: [], unknown: [] });
+const id = "0123456789abcdef0123456789abcdef";
+const plan = (of: Inventory, more: Partial<InstallInput> & { wipe?: boolean; disk?: string } = {}) =>
+  planInstall({
+    document: { install: { disk: more.disk ?? "/dev/a", wipe: more.wipe ?? false } },
+    documentSha256: "0",
+    inventory: of,
+    image,
+    version: "0.1.0",
+    args: "console=ttyS0",
+    uuid: () => "11111111-2222-4333-8444-555555555555",
+    intents: [],
+    ...more,
+  });
+const codes = (...of: Parameters<typeof plan>): string[] => plan(...of).findings.map(({ code }) => code);
+
+describe("planInstall", () => {
+  test("a blank disk is partitioned, filled, and made bootable last", () => {
+    const { steps, findings } = plan(inventory(disk("a"), disk("b")));
+    expect(findings.filter(({ severity }) => severity === "error")).toEqual([]);
+    expect(steps.map((step) => step.id)).toEqual([
+      "install:partition",
+      "install:slot",
+      "install:loader",
+      "install:state",
+      "install:document",
+      "install:boot",
+    ]);
+    expect(steps[0]?.destroys).toEqual([disk("a").identity]);
+    expect(steps.filter((step) => step.destroys !== undefined)).toHaveLength(1);
+  });
+
+  test("a disk that holds data is refused naming it and what was found; with wipe it is wiped first", () => {
+    const used = inventory(disk("a", { signatures: [ext4] }));
+    expect(plan(used).findings[0]?.message).toMatch(/\/dev\/a.*ext4/);
+    expect(plan(used).steps).toEqual([]);
+    expect(plan(used, { wipe: true }).steps[0]).toMatchObject({ id: "install:wipe", kind: "disk:wipe" });
+  });
+
+  test("an installed Corium is never covered by wipe", () => {
+    for (const wipe of [true, false]) {
+      expect(codes(inventory(partitioned("a", id, "corium-state")), { wipe })).toEqual(["installed"]);
+    }
+  });
+
+  test("the half-made disk of an installation that lost power is gone on with, under its own UUIDs, without consent", () => {
+    const { steps, findings } = plan(inventory(partitioned("a", id, INSTALLING)));
+    expect(findings).toEqual([]);
+    const [first] = steps;
+    expect(first?.kind === "install:partition" && first.layout.diskGuid).toBe("01234567-89ab-cdef-0123-456789abcdef");
+    expect(steps.map((step) => step.kind)).not.toContain("disk:wipe");
+  });
+
+  test("a name alone makes no disk ours", () => {
+    const forged = partitioned("a", id, INSTALLING);
+    const partitions = forged.partitions.map((part) =>
+      part.number === 8 ? { ...part, partUuid: "99999999-9999-4999-8999-999999999999" } : part,
+    );
+    expect(standingOf({ ...forged, partitions })).toBe("other");
+    expect(codes(inventory({ ...forged, partitions }))).toEqual(["holds-data"]);
+  });
+
+  test("a disk in use is refused whatever wipe says, half-made or not", () => {
+    const users = [{ kind: "mount" as const, name: "/srv", isBusy: true }];
+    expect(codes(inventory(disk("a", { users })), { wipe: true })).toEqual(["in-use"]);
+    expect(codes(inventory({ ...partitioned("a", id, INSTALLING), users }))).toEqual(["in-use"]);
+  });
+
+  test("the medium that the system was started from is no candidate", () => {
+    expect(codes(inventory(disk("a", { isBootMedium: true })), { wipe: true })).toEqual(["disk-not-found"]);
+  });
+
+  test("a disk that is too small says needed and found bytes before anything is written", () => {
+    const [finding] = plan(inventory(disk("a", { sizeBytes: 4300 * MIB }))).findings;
+    expect(finding?.message).toContain(`${4300 * MIB} bytes`);
+    expect(finding?.message).toContain(String(neededBytes(image.rootBytes, 512)));
+  });
+
+  test("a retry in the same live system keeps the UUIDs that were decided, even before a table was written", () => {
+    const first = plan(inventory(disk("a"))).steps[0];
+    if (first?.kind !== "install:partition") throw new Error("no partition step");
+    const intent = { stepId: first.id, step: first, disks: [disk("a").identity], openedAtMs: 1 };
+    const again = plan(inventory(disk("a")), { intents: [intent], uuid: () => "99999999-9999-4999-8999-999999999999" });
+    expect(again.steps[0]).toMatchObject({ layout: { diskGuid: first.layout.diskGuid } });
+    const elsewhere = plan(inventory(disk("a"), disk("b")), {
+      disk: "/dev/b",
+      intents: [intent],
+      uuid: () => "99999999-9999-4999-8999-999999999999",
+    });
+    expect(elsewhere.steps[0]).toMatchObject({ layout: { diskGuid: "99999999-9999-4999-8999-999999999999" } });
+  });
+
+  test("UUIDs follow from the installation alone and are all different", () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[0-9a-f]{32}$/), (installation) => {
+        const uuids = Object.values(partUuidsOf(installation));
+        expect(new Set(uuids).size).toBe(8);
+        for (const uuid of uuids) expect(uuid).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+        expect(standingOf(partitioned("a", installation, INSTALLING))).toBe("half-made");
+      }),
+    );
+  });
+});
+
+describe("the table", () => {
+  const layout = (() => {
+    const [first] = plan(inventory(disk("a"))).steps;
+    if (first?.kind !== "install:partition") throw new Error("no partition step");
+    return first.layout;
+  })();
+  const dump = (state: string, change = 0): string =>
+    JSON.stringify({
+      partitiontable: {
+        label: "gpt",
+        id: layout.diskGuid.toUpperCase(),
+        sectorsize: 512,
+        partitions: layout.partitions.map((part) => ({
+          start: part.startBytes / 512 + change,
+          size: part.sizeBytes / 512,
+          type: part.typeGuid.toUpperCase(),
+          uuid: part.partUuid.toUpperCase(),
+          name: part.role === "state" ? state : part.name,
+        })),
+      },
+    });
+
+  test("is known again, finished or not, and no other is taken for it", () => {
+    for (const name of ["corium-state", INSTALLING]) expect(isTable(dump(name), layout)).toBe(true);
+    expect(isTable(dump("data"), layout)).toBe(false);
+    expect(isTable(dump(INSTALLING, 1), layout)).toBe(false);
+    for (const junk of ["", "{}", "[]", "null"]) expect(isTable(junk, layout)).toBe(false);
+    expect(stateName(dump(INSTALLING))).toBe(INSTALLING);
+  });
+
+  test("is written with the state partition called half-made", () => {
+    const script = installingScript(layout);
+    expect(script).toContain(`uuid=${partitionOf(layout, "state").partUuid}, name="${INSTALLING}"`);
+    expect(script).not.toContain("corium-state");
+  });
+});
+
+test("of the command line only what configures the machine goes along", () => {
+  const cmdline =
+    "BOOT_IMAGE=/x boot=corium quiet ip=10.0.0.2::10.0.0.1:255.255.255.0::eth0:off console=tty0 console=ttyS1,115200 corium.config=https://x/ corium.ntp=10.0.0.1 hostname=n1 corium.mode=live";
+  expect(carriedArguments(cmdline)).toBe(
+    "ip=10.0.0.2::10.0.0.1:255.255.255.0::eth0:off console=tty0 console=ttyS1,115200 corium.ntp=10.0.0.1 hostname=n1",
+  );
+});
