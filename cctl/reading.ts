@@ -22,10 +22,10 @@ import { auditLine, disksText, eventLine, logLine, operationText, operationsText
 import { isAsWished, statusText } from "./text/status.ts";
 
 const follow: FlagSpec = { name: "follow", help: "go on as more comes" };
-const afterSeq: FlagSpec = {
+const since: FlagSpec = {
   name: "since",
-  value: "NUMBER",
-  help: "what came after this entry; each line begins with its own",
+  value: "WHEN",
+  help: "15m, 2h, a time as 2026-01-31T12:00:00Z; for events and audit also the number of an entry",
 };
 const everyMs = 2_000;
 
@@ -77,27 +77,27 @@ export const readingCommands: readonly CctlCommand[] = [
     words: ["events"],
     operands: "ADDR",
     summary: "what happened on the node",
-    flags: [follow, afterSeq],
+    flags: [follow, since],
     run: (context, given) => lines<EventsLine>(context, given, "/v1/events", eventLine),
   },
   {
     words: ["audit"],
     operands: "ADDR",
     summary: "who did what",
-    flags: [follow, afterSeq],
+    flags: [follow, since],
     run: (context, given) => lines<AuditLine>(context, given, "/v1/audit", auditLine),
   },
   {
     words: ["logs"],
     operands: "ADDR",
-    summary: "the journal of one of its services",
+    summary: "the journal of its services",
     flags: [
-      { name: "unit", value: "UNIT", help: "as cctl services lists them" },
+      { name: "unit", value: "UNIT", help: "of this one only; cctl services lists them" },
       { name: "lines", value: "N", help: "the last N; default 200" },
-      { name: "since", value: "WHEN", help: "15m, 2h, or a time as 2026-01-31T12:00:00Z" },
+      since,
       follow,
     ],
-    run: logs,
+    run: (context, given) => lines<LogLine>(context, given, "/v1/logs", logLine),
   },
 ];
 
@@ -158,22 +158,6 @@ async function print(context: Context, client: Client, id: string): Promise<Resu
   return ok(exitStatus.done);
 }
 
-async function logs(context: Context, given: Arguments): Promise<Result<number, AppError>> {
-  if (!given.flags.has("unit")) {
-    return fail("usage", "logs needs --unit UNIT", {
-      hint: `cctl services ${given.positionals[0] ?? "ADDR"} lists them`,
-    });
-  }
-  const since = given.flags.get("since");
-  const at = since === undefined ? undefined : sinceTime(since, context.clock.nowMs());
-  if (since !== undefined && at === undefined) {
-    return fail("usage", `'${since}' is no time: wanted 15m, 2h, or 2026-01-31T12:00:00Z`);
-  }
-  const flags = new Map(given.flags);
-  if (at !== undefined) flags.set("since", at);
-  return lines<LogLine>(context, { ...given, flags }, "/v1/logs", logLine);
-}
-
 async function lines<T>(
   context: Context,
   given: Arguments,
@@ -181,9 +165,15 @@ async function lines<T>(
   toText: (row: T) => string,
 ): Promise<Result<number, AppError>> {
   const query = new URLSearchParams();
-  for (const name of ["unit", "lines", "since"]) {
+  for (const name of ["unit", "lines"]) {
     const value = given.flags.get(name);
     if (value !== undefined) query.set(name, value);
+  }
+  const when = given.flags.get("since");
+  if (when !== undefined) {
+    const at = sinceQuery(when);
+    if (at === undefined) return fail("usage", `'${when}' is no time: wanted 15m, 2h, or 2026-01-31T12:00:00Z`);
+    query.set("since", at);
   }
   if (given.flags.has("follow")) query.set("follow", "true");
   const client = await clientFor(context, given.positionals[0] ?? "");
@@ -195,13 +185,9 @@ async function lines<T>(
   return answer.error.code === "interrupted" ? ok(exitStatus.done) : answer;
 }
 
-/** ISO 8601 in UTC, as the API takes it. */
-export function sinceTime(text: string, nowMs: number): string | undefined {
-  const ago = /^(\d{1,6})([smhd])$/.exec(text);
-  if (ago !== null) {
-    const unit = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 }[ago[2] ?? "s"] ?? 1_000;
-    return new Date(nowMs - Number(ago[1]) * unit).toISOString();
-  }
+/** Ages are counted by the node's clock, which wrote the entries; times go as ISO 8601 in UTC. */
+export function sinceQuery(text: string): string | undefined {
+  if (/^\d{1,6}[smhd]$/.test(text) || /^\d{1,15}$/.test(text)) return text;
   const at = /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(text) ? Date.parse(text) : Number.NaN;
   return Number.isNaN(at) ? undefined : new Date(at).toISOString();
 }

@@ -152,6 +152,19 @@ describe("stories", () => {
     story.check("undone");
   });
 
+  test("a file that somebody changed by hand is drift: named, and not corrected", async () => {
+    await claim();
+    node.bootstrap(base);
+    expect((await story.type("status node1 --check")).status).toBe(0);
+    expect((await story.type("diff node1")).status).toBe(0);
+    node.machine.put("/etc/k0s/k0s.yaml", "spec: {}\n");
+    const drifted = await story.type("diff node1");
+    expect([drifted.status, drifted.out.includes("/etc/k0s/k0s.yaml")]).toEqual([5, true]);
+    expect((await story.type("status node1 --check")).status).toBe(5);
+    expect(node.machine.text("/etc/k0s/k0s.yaml")).toBe("spec: {}\n");
+    story.check("drift");
+  });
+
   test("two operators: the second one's plan is of yesterday", async () => {
     await claim();
     node.bootstrap(base);

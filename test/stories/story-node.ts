@@ -9,16 +9,19 @@ import { createApi } from "../../api/app.ts";
 import { createDoor } from "../../api/caller.ts";
 import { openEnrolment } from "../../api/enrolment.ts";
 import { listenOnTls } from "../../api/listener.ts";
-import type { ApiServices, StatusService } from "../../api/services.ts";
+import type { ApiServices } from "../../api/services.ts";
 import { serveApply } from "../../apply/service/driver.ts";
 import { parseDocument } from "../../config/load.ts";
 import { realRandom } from "../../host/random.ts";
 import { nodePaths } from "../../kit/paths.ts";
-import { err, ok } from "../../kit/result.ts";
+import { ok } from "../../kit/result.ts";
 import { mintServer } from "../../pki/driver.ts";
 import { fingerprintOfPem } from "../../pki/fingerprint.ts";
 import { renderNode } from "../../provision/render.ts";
+import { sha256Of } from "../../state/documents.ts";
 import { type State, openState } from "../../state/open.ts";
+import type { BootstrapControl } from "../../supervisor/bootstrap-control.ts";
+import { type Collectors, createStatus } from "../../supervisor/status.ts";
 import { type FakeHost, type FakeUnit, fakeHost } from "../support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../support/fake-k0s.ts";
 
@@ -44,7 +47,21 @@ export async function startStoryNode(): Promise<StoryNode> {
   if (!opened.ok) throw new Error(opened.error.message);
   const state = opened.value;
   const k0s = fakeK0s({ slowness: 0 });
-  const machine = fakeHost({ nowMs: Date.now(), programs: { k0s: k0s.program } });
+  const machine = fakeHost({
+    nowMs: Date.now(),
+    files: {
+      "/etc/machine-id": `${machineId}\n`,
+      "/etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\n',
+      "/proc/sys/kernel/osrelease": "6.12.48\n",
+      "/proc/sys/kernel/hostname": "corium\n",
+    },
+    programs: {
+      k0s: k0s.program,
+      systemctl: () => "",
+      journalctl: () =>
+        `${JSON.stringify({ __REALTIME_TIMESTAMP: "1769860800000000", _SYSTEMD_UNIT: "k0scontroller.service", MESSAGE: "k0s is up" })}\n`,
+    },
+  });
   const paths = nodePaths();
   const server = await mintServer({ hostname: "corium", nowMs: Date.now(), random: realRandom });
   const fingerprint = fingerprintOfPem(server.certificate) ?? "";
@@ -57,6 +74,20 @@ export async function startStoryNode(): Promise<StoryNode> {
     return stored.code ?? "";
   };
 
+  const bootstrap: BootstrapControl = {
+    state: async () => (state.baseline.get() === undefined ? "waiting" : "done"),
+    read: async () => undefined,
+    poke: async () => ok(undefined),
+  };
+  const collectors: Collectors = {
+    arrays: async () => [],
+    mounts: async () => [],
+    overlay: async () => [],
+    addresses: async () => [],
+    isNodeReady: async () => true,
+  };
+  const boot = { mode: "disk", slot: "A" } as const;
+  const status = createStatus({ host: machine, paths, state, boot, version, bootstrap, collectors });
   const services: ApiServices = {
     host: machine,
     paths,
@@ -64,8 +95,8 @@ export async function startStoryNode(): Promise<StoryNode> {
     state,
     enrolment: enrolment.value,
     config: { parse, findOwn: async () => ({ kind: "none" }), redact: () => "(redacted)" },
-    bootstrap: { state: async () => "idle", poke: async () => ok(undefined) },
-    status: statusOf(state, machine),
+    bootstrap,
+    status: { ...status, disks: async () => ok([]) },
     apply: {
       apply: (request) =>
         serveApply(
@@ -98,43 +129,6 @@ export async function startStoryNode(): Promise<StoryNode> {
   };
 }
 
-function statusOf(state: State, machine: FakeHost): StatusService {
-  return {
-    health: async () => ({ status: state.baseline.get() === undefined ? "maintenance" : "ok", version }),
-    async node() {
-      const baseline = state.baseline.get();
-      const document =
-        baseline === undefined ? undefined : parseDocument(baseline.document.text, { nowMs: 0 }).document;
-      const operation = state.operations.running();
-      return {
-        hostname: baseline?.hostname ?? "corium",
-        machineID: machineId,
-        bootstrapped: baseline !== undefined,
-        phase: baseline === undefined ? "maintenance" : "in-service",
-        ...(document?.role === undefined ? {} : { role: document.role, cluster: document.cluster.name }),
-        os: { name: "Debian GNU/Linux 13", kernel: "6.12", booted: { slot: "A", version } },
-        ...(baseline === undefined
-          ? {}
-          : {
-              kubernetes: {
-                version: baseline.k0sVersion,
-                service: "k0scontroller",
-                active: machine.unitTable.get("k0scontroller.service")?.activeState === "active",
-              },
-            }),
-        health: { verdict: "healthy", uptimeSeconds: 60, checks: [] },
-        management: state.claim.get() === undefined ? {} : { claimedBy: "SHA256:…" },
-        storage: { arrays: [], mounts: [] },
-        overlay: [],
-        config: { state: baseline === undefined ? "unconfigured" : "in-sync", reasons: [] },
-        ...(operation === undefined ? {} : { operation: { id: operation.id, kind: operation.kind } }),
-      };
-    },
-    disks: async () => err({ code: "lsblk", message: "this machine has no disks" }),
-    config: async () => ({ state: state.baseline.get() === undefined ? "unconfigured" : "in-sync", reasons: [] }),
-  };
-}
-
 const activeUnit: FakeUnit = {
   activeState: "active",
   subState: "running",
@@ -153,13 +147,13 @@ function becomeNode(
   const { document, findings } = parseDocument(text, { nowMs: machine.clock.nowMs() });
   if (document === undefined) throw new Error(JSON.stringify(findings));
   const hostname = document.node.name ?? "corium-01234567";
+  machine.put("/proc/sys/kernel/hostname", `${hostname}\n`);
   const put = (path: string, content: string, mode: number): void => {
     machine.put(path, content, { mode });
     if (path.startsWith("/etc/")) machine.put(`/var/lib/corium${path}`, content, { mode });
   };
-  for (const file of renderNode({ document, hostname, machineId, addresses: {} }).files) {
-    put(file.path, file.content, file.mode);
-  }
+  const { files } = renderNode({ document, hostname, machineId, addresses: {} });
+  for (const file of files) put(file.path, file.content, file.mode);
   put("/etc/corium/config.yaml", text, 0o600);
   machine.unitTable.set("k0scontroller.service", { ...activeUnit });
   machine.sync();
@@ -170,10 +164,10 @@ function becomeNode(
     hostname,
     machineId,
     addresses: {},
-    k0sVersion: "v1.36.4+k0s.1",
+    k0sVersion: "v1.36.3+k0s.2",
     inputHash: "0123456789abcdef",
     renderVersion: 1,
-    rendered: {},
+    rendered: Object.fromEntries(files.map(({ path, content }) => [path, sha256Of(content)])),
     atMs,
   });
   state.meta.set("in-service-at-ms", String(atMs));

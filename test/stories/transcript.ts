@@ -49,6 +49,7 @@ function stable(text: string, node: StoryNode): string {
     .replace(/SHA256:[A-Za-z0-9+/]{43}/g, "SHA256:…")
     .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, "TIME")
     .replace(/^\d+ {2}TIME/gm, "SEQ  TIME")
+    .replace(/, up \S+$/gm, ", up UPTIME")
     .replace(/until \d{4}-\d\d-\d\d/g, "until DAY")
     .replace(/\d+\.\d s$/gm, "0.0 s")
     .replace(operationIds(node), "OPERATION");
