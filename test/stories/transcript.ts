@@ -43,16 +43,21 @@ export function transcript(operator: FakeHost, node: StoryNode): Transcript {
 
 /** What differs from run to run gets a name. */
 function stable(text: string, node: StoryNode): string {
-  return text
-    .replaceAll(node.address, "ADDRESS")
-    .replaceAll(node.fingerprint, "FINGERPRINT")
-    .replace(/SHA256:[A-Za-z0-9+/]{43}/g, "SHA256:…")
-    .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, "TIME")
-    .replace(/^\d+ {2}TIME/gm, "SEQ  TIME")
-    .replace(/, up \S+$/gm, ", up UPTIME")
-    .replace(/until \d{4}-\d\d-\d\d/g, "until DAY")
-    .replace(/\d+\.\d s$/gm, "0.0 s")
-    .replace(operationIds(node), "OPERATION");
+  return (
+    text
+      // What a progress line shows is a matter of luck.
+      // oxlint-disable-next-line no-control-regex
+      .replace(/\r\u001b\[K(\d+s {2}[^\r\n]*)?/g, "")
+      .replaceAll(node.address, "ADDRESS")
+      .replaceAll(node.fingerprint, "FINGERPRINT")
+      .replace(/SHA256:[A-Za-z0-9+/]{43}/g, "SHA256:…")
+      .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, "TIME")
+      .replace(/^\d+ {2}TIME/gm, "SEQ  TIME")
+      .replace(/, up \S+$/gm, ", up UPTIME")
+      .replace(/until \d{4}-\d\d-\d\d/g, "until DAY")
+      .replace(/\d+\.\d s$/gm, "0.0 s")
+      .replace(operationIds(node), "OPERATION")
+  );
 }
 
 function operationIds({ state }: StoryNode): RegExp {
