@@ -9,11 +9,12 @@ import { judgeDisk } from "../disks/select.ts";
 import { realNotify } from "../host/notify.ts";
 import { realHost } from "../host/real.ts";
 import type { AppError } from "../kit/app-error.ts";
-import { formatError } from "../kit/app-error.ts";
+import { fail, formatError } from "../kit/app-error.ts";
 import type { Command, CommandIo } from "../kit/command.ts";
 import type { Paths } from "../kit/paths.ts";
 import { nodePaths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
+import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import { version } from "../kit/version.ts";
 import type { State } from "../state/open.ts";
@@ -22,7 +23,6 @@ import { closeAbandoned } from "../supervisor/abandoned.ts";
 import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
-import type { ApiMode } from "../supervisor/own-document.ts";
 import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
 import { createStatus } from "../supervisor/status.ts";
@@ -31,7 +31,9 @@ import { createDoor } from "./caller.ts";
 import { API_PORT } from "./contract.ts";
 import type { Enrolment } from "./enrolment.ts";
 import { openEnrolment } from "./enrolment.ts";
+import type { Listener, TlsOptions } from "./listener.ts";
 import { listenOnSocket, listenOnTls } from "./listener.ts";
+import { watchOwnDocument } from "./own-document-watch.ts";
 import type { ApiServices } from "./services.ts";
 import { stringify } from "yaml";
 
@@ -40,7 +42,6 @@ const EXIT_USAGE = 2;
 const EXIT_DISABLED = 78;
 /** How long the first look for the node's own document may hold back the start: it may be behind a URL. */
 const FIRST_LOOK_MS = 3_000;
-const LOOK_AGAIN_MS = 15_000;
 const WATCHDOG_MS = 5_000;
 
 /** Each of them changes what TLS, the runtime or the loader do, behind the back of all that is checked here. */
@@ -182,15 +183,17 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     say(`corium serve: ${formatError(created.error)}`);
     return 1;
   }
-  const local = await listenOnSocket({ path: paths.socket, handle });
-  const remote = await listenOnTls({
-    port: options.port,
-    ...(options.address === undefined ? {} : { address: options.address }),
+  const doors = await openDoors(options, {
     certificate: identity.value.certificate,
     privateKey: identity.value.privateKey,
     door: createDoor(state, host.clock),
     handle,
   });
+  if (!doors.ok) {
+    say(`corium serve: ${formatError(doors.error)}`);
+    return 1;
+  }
+  const { remote, local } = doors.value;
   notify("READY=1");
   // Read by those who gave port 0.
   say(`corium serve: listening on port ${remote.port}, fingerprint ${identity.value.fingerprint}`);
@@ -205,6 +208,23 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   await Promise.all([remote.close(), local.close()]);
   state.close();
   return isDisabled ? EXIT_DISABLED : 0;
+}
+
+/** The port first: a second daemon must not take the socket of the first. */
+async function openDoors(
+  { paths, port, address }: Options,
+  tls: Omit<TlsOptions, "port" | "address">,
+): Promise<Result<{ readonly remote: Listener; readonly local: Listener }, AppError>> {
+  let remote: Listener | undefined;
+  try {
+    remote = await listenOnTls({ ...tls, port, ...(address === undefined ? {} : { address }) });
+    return ok({ remote, local: await listenOnSocket({ path: paths.socket, handle: tls.handle }) });
+  } catch (thrown) {
+    await remote?.close();
+    const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
+    if (code === "EADDRINUSE" && remote === undefined) return fail("port", `port ${port} is in use`);
+    return fail("listen", `${remote === undefined ? `port ${port}` : paths.socket} can't be opened (${code})`);
+  }
 }
 
 async function openEnrolmentIfClaimable(
@@ -222,55 +242,6 @@ async function openEnrolmentIfClaimable(
   }
   const enrolment = await openEnrolment(host, paths.enrolment, fingerprintOfServer);
   return enrolment.ok ? enrolment.value : enrolment.error;
-}
-
-interface Watch {
-  readonly services: ApiServices;
-  readonly state: State;
-  readonly mode: ApiMode | undefined;
-  readonly findOwn: ApiServices["config"]["findOwn"];
-  readonly say: (text: string) => void;
-  readonly signal: AbortSignal;
-}
-
-/**
- * Until the node is claimed or in service its own document may still come (a URL, a file written by a person) and
- * claim it, ask for no code, or turn the API off. Returns when the daemon shall stop; `true`: the API was turned off.
- */
-async function watchOwnDocument({ services, state, mode, findOwn, say, signal }: Watch): Promise<boolean> {
-  const { host, enrolment } = services;
-  let next = mode;
-  let lastProblem = "";
-  let isOpen = enrolment !== undefined;
-  for (let waitedMs = 0; !signal.aborted;) {
-    if (isOpen) {
-      if (next?.isEnabled === false) return true;
-      if (next?.claim !== undefined) claimByDocument(state, next.claim, host.clock.nowMs());
-      if (next !== undefined) await enrolment?.setInsecure(next.isInsecure);
-      const problem = next?.problem === undefined ? "" : formatError(next.problem);
-      if (problem !== "" && problem !== lastProblem) say(`corium serve: ${problem}`);
-      lastProblem = problem;
-      next = undefined;
-    }
-    await host.clock.sleep(1_000, signal);
-    waitedMs += 1_000;
-    // Claimed by whomever, bootstrap included: the code leaves the consoles.
-    if (isOpen && (state.claim.get() !== undefined || state.baseline.get() !== undefined)) {
-      await enrolment?.close();
-      isOpen = false;
-    }
-    if (isOpen && waitedMs >= LOOK_AGAIN_MS && !signal.aborted) {
-      waitedMs = 0;
-      next = await readApiMode(host, await findOwn(), signal);
-    }
-  }
-  return false;
-}
-
-function claimByDocument(state: State, claim: NonNullable<ApiMode["claim"]>, atMs: number): void {
-  if (!state.claim.record({ ...claim, atMs }).ok) return;
-  const message = `claimed by the document for ${claim.fingerprint}`;
-  state.events.add({ atMs, kind: "claimed", severity: "info", message });
 }
 
 /** Secrets, add-on values, patches and Secret manifests as fingerprints, keyed so that they say nothing else. */

@@ -1,0 +1,56 @@
+import { formatError } from "../kit/app-error.ts";
+import type { ApiMode } from "../supervisor/own-document.ts";
+import { readApiMode } from "../supervisor/own-document.ts";
+import type { State } from "../state/open.ts";
+import type { ApiServices } from "./services.ts";
+
+const LOOK_AGAIN_MS = 15_000;
+
+interface Watch {
+  readonly services: ApiServices;
+  readonly state: State;
+  readonly mode: ApiMode | undefined;
+  readonly findOwn: ApiServices["config"]["findOwn"];
+  readonly say: (text: string) => void;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Until the node is claimed or in service its own document may still come (a URL, a file written by a person) and
+ * claim it, ask for no code, or turn the API off. Returns when the daemon shall stop; `true`: the API was turned off.
+ */
+export async function watchOwnDocument({ services, state, mode, findOwn, say, signal }: Watch): Promise<boolean> {
+  const { host, enrolment } = services;
+  let next = mode;
+  let lastProblem = "";
+  let isOpen = enrolment !== undefined;
+  for (let waitedMs = 0; !signal.aborted;) {
+    if (isOpen) {
+      if (next?.isEnabled === false) return true;
+      if (next?.claim !== undefined) claimByDocument(state, next.claim, host.clock.nowMs());
+      if (next !== undefined) await enrolment?.setInsecure(next.isInsecure);
+      const problem = next?.problem === undefined ? "" : formatError(next.problem);
+      if (problem !== "" && problem !== lastProblem) say(`corium serve: ${problem}`);
+      lastProblem = problem;
+      next = undefined;
+    }
+    await host.clock.sleep(1_000, signal);
+    waitedMs += 1_000;
+    // Claimed by whomever, bootstrap included: the code leaves the consoles.
+    if (isOpen && (state.claim.get() !== undefined || state.baseline.get() !== undefined)) {
+      await enrolment?.close();
+      isOpen = false;
+    }
+    if (isOpen && waitedMs >= LOOK_AGAIN_MS && !signal.aborted) {
+      waitedMs = 0;
+      next = await readApiMode(host, await findOwn(), signal);
+    }
+  }
+  return false;
+}
+
+function claimByDocument(state: State, claim: NonNullable<ApiMode["claim"]>, atMs: number): void {
+  if (!state.claim.record({ ...claim, atMs }).ok) return;
+  const message = `claimed by the document for ${claim.fingerprint}`;
+  state.events.add({ atMs, kind: "claimed", severity: "info", message });
+}
