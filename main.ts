@@ -13,6 +13,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   cctl: async () => (await import("./cctl/cctl.main.ts")).cctl,
   console: async () => (await import("./console/console.main.ts")).consoleCommand,
   diff: async () => (await import("./supervisor/diff.main.ts")).diffCommand,
+  install: async () => (await import("./supervisor/install.main.ts")).installCommand,
   render: async () => (await import("./supervisor/render.main.ts")).renderCommand,
   explain: async () => (await import("./supervisor/offline.main.ts")).explainCommand,
   schema: async () => (await import("./supervisor/offline.main.ts")).schemaCommand,

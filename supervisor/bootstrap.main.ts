@@ -120,7 +120,7 @@ function readOptions(argv: readonly string[]): Options | undefined {
 }
 
 /** Without the file this is no Corium system, or one whose initramfs failed: then nothing is installed. */
-async function readBootFacts(host: Host, paths: Paths): Promise<BootFacts> {
+export async function readBootFacts(host: Host, paths: Paths): Promise<BootFacts> {
   const text = await host.files.readText(paths.bootFacts);
   if (!text.ok) return { mode: "disk" };
   try {

@@ -1,4 +1,5 @@
 /** An installation onto a real block device with the real tools, killed at any call and gone on with. */
+// budget: 400 s
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { spawnSync } from "node:child_process";
