@@ -4,13 +4,15 @@ import { realHost } from "../host/real.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { version } from "../kit/version.ts";
 import { renderLines, renderScreen } from "./frame.ts";
-import { gatherView, socketGet } from "./gather.ts";
+import { eventFeed, gatherView, socketGet } from "./gather.ts";
 import { openTty, type Tty } from "./tty.ts";
 import { viewFor } from "./views.ts";
 import { appendAll, appendChanges, paintAll, paintChanges } from "./writer.ts";
 
 const usage = "usage: corium console TTY | corium console --once\n";
 const pollMs = 2_000;
+/** In service nothing moves fast, and each look asks k0s, mdadm and wg. */
+const calmPollMs = 15_000;
 
 export const consoleCommand: Command = async (argv, io) => {
   const [name] = argv;
@@ -44,7 +46,8 @@ export const consoleCommand: Command = async (argv, io) => {
 const host = realHost();
 const paths = nodePaths();
 const get = socketGet(paths.socket);
-const gather = () => gatherView(host, paths, get, version);
+const events = eventFeed(get);
+const gather = () => gatherView({ host, paths, get, events, version });
 
 async function show(tty: Tty, io: CommandIo): Promise<void> {
   let shown: readonly string[] | undefined;
@@ -73,16 +76,17 @@ async function show(tty: Tty, io: CommandIo): Promise<void> {
       if (text !== "") await tty.write(text);
     }
     shown = next;
-    if (typed.length === 0) await pause();
+    const isCalm = view.node?.phase === "in-service" && view.node.operation === undefined;
+    if (typed.length === 0) await pause(isCalm ? calmPollMs : pollMs);
   }
 
-  async function pause(): Promise<void> {
+  async function pause(ms: number): Promise<void> {
     wake = new AbortController();
-    await host.clock.sleep(pollMs, AbortSignal.any([wake.signal, io.signal]));
+    await host.clock.sleep(ms, AbortSignal.any([wake.signal, io.signal]));
   }
 
   async function waitForLine(): Promise<void> {
-    while (typed.length === 0 && !io.signal.aborted) await pause();
+    while (typed.length === 0 && !io.signal.aborted) await pause(pollMs);
     if (typed[0] === "") typed.shift();
   }
 }

@@ -3,7 +3,7 @@ import { nodePaths } from "../kit/paths.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { writeBootstrapStatus } from "../supervisor/bootstrap-status.ts";
 import { renderLines } from "./frame.ts";
-import { gatherView } from "./gather.ts";
+import { eventFeed, gatherView } from "./gather.ts";
 import { viewFor } from "./views.ts";
 
 const addresses = JSON.stringify([
@@ -33,7 +33,8 @@ test("while the API does not answer, the console shows what the files of /run sa
     },
     programs: { ip: () => addresses },
   });
-  const view = await gatherView(host, nodePaths(), async () => ({ problem: "not answering yet" }), "0.1.0");
+  const get = async () => ({ problem: "not answering yet" });
+  const view = await gatherView({ host, paths: nodePaths(), get, events: eventFeed(get), version: "0.1.0" });
   expect(renderLines(view)).toEqual([
     "Corium 0.1.0",
     "name: debian",
@@ -51,7 +52,8 @@ test("files that are half there or hold nonsense do not end the console", async 
   for (const junk of ["", "{", "null", "[]", '{"state":"dancing"}']) {
     const files = { "/run/corium/bootstrap.json": junk, "/run/corium/boot.json": junk };
     const host = fakeHost({ files, programs: { ip: () => junk } });
-    const view = await gatherView(host, nodePaths(), async () => ({ text: junk }), "0.1.0");
+    const get = async () => ({ text: junk });
+    const view = await gatherView({ host, paths: nodePaths(), get, events: eventFeed(get), version: "0.1.0" });
     expect(renderLines(view)[0]).toBe("Corium 0.1.0");
   }
 });
@@ -65,4 +67,21 @@ test("keys show what they name, an unknown one nothing, an answer of nonsense a 
   expect(await viewFor("d", get)).toEqual(["the API gave an answer that is not understood"]);
   expect(await viewFor("constructor", get)).toBeUndefined();
   expect(await viewFor("d", async () => ({ problem: "not answering yet" }))).toEqual(["api: not answering yet"]);
+});
+
+test("events are fetched once each, and the last ones stay while the API is away", async () => {
+  const asked: string[] = [];
+  const answers = [
+    '{"seq":1,"atMs":0,"kind":"a","severity":"info","message":"one"}\n',
+    '{"seq":2,"atMs":0,"kind":"a","severity":"info","message":"two"}\n',
+  ];
+  const feed = eventFeed(async (path) => {
+    asked.push(path);
+    const text = answers.shift();
+    return text === undefined ? { problem: "not answering yet" } : { text };
+  });
+  await feed();
+  await feed();
+  expect((await feed()).map(({ message }) => message)).toEqual(["one", "two"]);
+  expect(asked).toEqual(["/v1/events", "/v1/events?since=1", "/v1/events?since=2"]);
 });

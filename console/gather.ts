@@ -14,7 +14,7 @@ export const socketGet =
   (socket: string): LocalGet =>
   async (path) => {
     try {
-      const answer = await fetch(`http://localhost${path}`, { unix: socket, signal: AbortSignal.timeout(5_000) });
+      const answer = await fetch(`http://localhost${path}`, { unix: socket, signal: AbortSignal.timeout(20_000) });
       const text = await answer.text();
       return answer.ok ? { text } : { problem: `${path} answered with status ${answer.status}` };
     } catch {
@@ -22,10 +22,29 @@ export const socketGet =
     }
   };
 
-export async function gatherView(host: Host, paths: Paths, get: LocalGet, version: string): Promise<ConsoleView> {
+/** The last few, fetched once each: a node that runs for years has many. */
+export function eventFeed(get: LocalGet, kept = 8): () => Promise<readonly EventRecord[]> {
+  let events: readonly EventRecord[] = [];
+  return async () => {
+    const seq = events.at(-1)?.seq;
+    const answer = await get(seq === undefined ? "/v1/events" : `/v1/events?since=${seq}`);
+    if ("text" in answer) events = [...events, ...parseEvents(answer.text)].slice(-kept);
+    return events;
+  };
+}
+
+export interface Sources {
+  readonly host: Host;
+  readonly paths: Paths;
+  readonly get: LocalGet;
+  readonly events: () => Promise<readonly EventRecord[]>;
+  readonly version: string;
+}
+
+export async function gatherView({ host, paths, get, events: readEvents, version }: Sources): Promise<ConsoleView> {
   const [answer, events, links, enrolment, bootstrap, boot, hostname] = await Promise.all([
     get("/v1/node"),
-    get("/v1/events"),
+    readEvents(),
     host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 }),
     readJson<Enrolment>(host, paths.enrolment),
     host.files.readText(bootstrapStatusPath(paths.runDir), { maxBytes: 65_536 }),
@@ -51,7 +70,7 @@ export async function gatherView(host: Host, paths: Paths, get: LocalGet, versio
     ...(enrolment === undefined ? {} : { enrolment }),
     ...(status === undefined ? {} : { bootstrap: status }),
     ...(boot === undefined ? {} : { boot }),
-    events: "text" in events ? parseEvents(events.text) : [],
+    events,
   };
 }
 
@@ -72,4 +91,6 @@ function parseOr<T>(text: string, ...keys: readonly string[]): T | undefined {
 }
 
 const parseEvents = (ndjson: string): readonly EventRecord[] =>
-  ndjson.split("\n").flatMap((line) => (line === "" ? [] : (parseOr<EventRecord>(line, "atMs", "message") ?? [])));
+  ndjson
+    .split("\n")
+    .flatMap((line) => (line === "" ? [] : (parseOr<EventRecord>(line, "seq", "atMs", "message") ?? [])));
