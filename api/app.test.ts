@@ -30,6 +30,17 @@ function inService(state: State): Baseline {
   return baseline;
 }
 
+test("the OpenAPI page lists every route with its role and the schema of its body", async () => {
+  const { call } = await fakeApi();
+  const { json } = await call("GET", "/v1/openapi.json");
+  const paths = json["paths"] as Record<string, Record<string, Record<string, unknown>>>;
+  for (const { method, path, role } of ROUTES) {
+    expect(paths[path.replaceAll(/:(\w+)/g, "{$1}")]?.[method.toLowerCase()]?.["x-corium-role"]).toBe(role);
+  }
+  expect(JSON.stringify(paths["/v1/config"]?.["post"]?.["requestBody"])).toContain('"acknowledge"');
+  expect(paths["/v1/enroll"]?.["post"]?.["security"]).toEqual([]);
+});
+
 describe("who may call what", () => {
   const concrete = (path: string): string => path.replace(":id", "nope").replace(":unit", "k0scontroller");
 

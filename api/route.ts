@@ -25,6 +25,10 @@ export interface Route {
   readonly path: string;
   readonly role: OperatorRole;
   readonly summary: string;
+  /** For the reference; what they may be is checked by `run`. */
+  readonly query?: readonly { readonly name: string; readonly description: string }[];
+  /** Answers with newline-delimited JSON. */
+  readonly isStream?: true;
   readonly body?: { readonly schema: ZodType; readonly limitBytes: number };
   /** It answers without the state database, however broken that is. */
   readonly needsNoState?: true;

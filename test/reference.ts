@@ -1,5 +1,10 @@
-/** `bun test/reference.ts [--check]`: docs/reference from the schema and the catalogue of findings. */
+/** `bun test/reference.ts [--check]`: docs/reference from the schema, the catalogue of findings and the table of routes. */
 import { join } from "node:path";
+import { API_PORT } from "../api/contract.ts";
+import { FREE_TRIES, SLOW_TRY_MS } from "../api/enrolment.ts";
+import { LIMITS } from "../api/listener.ts";
+import { DOCUMENT_BODY_BYTES, SMALL_BODY_BYTES } from "../api/route.ts";
+import { ROUTES } from "../api/routes/all.ts";
 import { explainAll, type Explanation } from "../config/explain.ts";
 import { CODES } from "../config/messages/codes.ts";
 import { classOf } from "../supervisor/field-class.ts";
@@ -11,6 +16,7 @@ export function referencePages(): Readonly<Record<string, string>> {
   return {
     "document.md": documentPage(),
     "findings.md": findingsPage(),
+    "api.md": apiPage(),
   };
 }
 
@@ -50,6 +56,43 @@ function findingsPage(): string {
 What \`corium validate\`, the API and the node say about a document. A code keeps its meaning for ever. ${MADE}
 
 ${markdown(["code", "severity", "meaning"], rows)}
+`;
+}
+
+function apiPage(): string {
+  const rows = ROUTES.map((route) => [
+    `${route.method} \`${route.path.replaceAll(/:(\w+)/g, "{$1}")}\``,
+    route.role,
+    route.summary,
+    (route.query ?? []).map(({ name, description }) => `\`${name}\`: ${description}`).join("; "),
+  ]);
+  const bounds = [
+    ["request head", `${LIMITS.headMs / 1000} s, ${LIMITS.headBytes / 1024} KiB`],
+    [
+      "request body",
+      `${LIMITS.bodyMs / 1000} s; ${SMALL_BODY_BYTES / 1024} KiB, documents ${DOCUMENT_BODY_BYTES / 1024} KiB`,
+    ],
+    ["idle connection", `${LIMITS.idleMs / 1000} s`],
+    ["reader that takes nothing", `${LIMITS.slowReaderMs / 1000} s`],
+    ["connections", `${LIMITS.connections}, of which ${LIMITS.keptForAuthenticated} are kept for operators`],
+    ["requests at once of one client", `${LIMITS.inFlightPerClient}; health always answers`],
+    ["wrong claim codes", `${FREE_TRIES}, then one try in ${SLOW_TRY_MS / 1000} s for everybody together`],
+  ];
+  return `# The API
+
+HTTPS with TLS 1.3 on port ${API_PORT}, and the same routes on the root-only socket \`/run/corium/api.sock\`. A role includes
+the ones before it: readonly, operator, admin. \`GET /v1/openapi.json\` says the same for programs.
+${MADE}
+
+An unclaimed node answers \`POST /v1/enroll\` (code, operator CA, perhaps a document) and 409 "claim first" to all else.
+A refusal is \`{error, reason?, problems?, refused?, operation?}\`, with 400 (wrong), 401 (certificate), 403 (role), 404, 405,
+408, 409 (not now, or never on this node), 412 (somebody applied in between), 413, 415, 429 or 503 (state, systemd).
+
+${markdown(["route", "role", "what it does", "query"], rows)}
+
+## Bounds
+
+${markdown(["of", "is"], bounds)}
 `;
 }
 

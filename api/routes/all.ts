@@ -3,6 +3,7 @@ import { CONFIG_ROUTES } from "./config.ts";
 import { EVENT_ROUTES } from "./events.ts";
 import { LIFECYCLE_ROUTES } from "./lifecycle.ts";
 import { LOG_ROUTES } from "./logs.ts";
+import { openApiRoute } from "./openapi.ts";
 import { OPERATION_ROUTES } from "./operations.ts";
 import { SERVICE_ROUTES } from "./services.ts";
 import { STATUS_ROUTES } from "./status.ts";
@@ -16,4 +17,5 @@ export const ROUTES: readonly Route[] = [
   ...SERVICE_ROUTES,
   ...LOG_ROUTES,
   ...LIFECYCLE_ROUTES,
+  openApiRoute(() => ROUTES),
 ];

@@ -12,14 +12,24 @@ export const EVENT_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/events",
     role: "readonly",
-    summary: "what happened, as NDJSON; ?since=SEQ|15m|TIME, ?follow=true",
+    summary: "what happened",
+    query: [
+      { name: "since", description: "a sequence number, an age like 15m, or a time" },
+      { name: "follow", description: "true: go on as more comes" },
+    ],
+    isStream: true,
     run: (context) => lines(context, context.services.state.events),
   },
   {
     method: "GET",
     path: "/v1/audit",
     role: "admin",
-    summary: "who asked for what and what came of it, as NDJSON; ?since=SEQ|15m|TIME, ?follow=true",
+    summary: "who asked for what and what came of it",
+    query: [
+      { name: "since", description: "a sequence number, an age like 15m, or a time" },
+      { name: "follow", description: "true: go on as more comes" },
+    ],
+    isStream: true,
     run: (context) => lines(context, context.services.state.audit),
   },
 ];

@@ -19,7 +19,8 @@ export const OPERATION_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/operations/:id",
     role: "readonly",
-    summary: "one operation; ?follow=true: a line of NDJSON at each change until it is over",
+    summary: "one operation",
+    query: [{ name: "follow", description: "true: a line of NDJSON at each change until it is over" }],
     run(context) {
       const operation = context.services.state.operations.get(context.params["id"] ?? "");
       if (operation === undefined) return unknownOperation(context);
