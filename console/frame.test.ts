@@ -30,7 +30,7 @@ const node = (changes: Partial<NodeAnswer> = {}): NodeAnswer => ({
 });
 
 describe("frame", () => {
-  test("an unclaimed node shows code, fingerprint and the line to type, for whoever reads any console", () => {
+  test("B120: an unclaimed node shows code, fingerprint and the line to type, for whoever reads any console", () => {
     const lines = renderLines(view({ enrolment: { code: "ABCD-1234", fingerprint } }));
     expect(lines).toContain("claim code: ABCD-1234");
     expect(lines).toContain(`fingerprint: ${fingerprint}`);
@@ -95,7 +95,7 @@ describe("frame", () => {
     expect(lines).toContain("vip: 192.168.1.50, held here");
   });
 
-  test("whatever a disk or a document calls itself, a screen is 24 lines of at most 80 plain characters", () => {
+  test("B119: whatever a disk or a document calls itself, a screen is 24 lines of at most 80 plain characters", () => {
     fc.assert(
       fc.property(
         fc.string({ unit: "binary" }),

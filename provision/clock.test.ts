@@ -13,7 +13,7 @@ const judge = (nowMs: number, more: { isSynced?: boolean; waitedMs?: number; las
   });
 
 describe("clock", () => {
-  test("a machine that thinks it is 1970 or 2000 waits visibly and without end", () => {
+  test("B059, B060: a machine that thinks it is 1970 or 2000 waits visibly and without end", () => {
     for (const year of [1970, 2000]) {
       const verdict = judge(at(year), { waitedMs: 10 * unsyncedLimitMs, isSynced: year === 2000 });
       expect(verdict.kind).toBe("wait");
@@ -21,7 +21,7 @@ describe("clock", () => {
     }
   });
 
-  test("a clock of 2040 is believed only from a time server", () => {
+  test("B061: a clock of 2040 is believed only from a time server", () => {
     expect(judge(at(2040), { waitedMs: 10 * unsyncedLimitMs }).kind).toBe("wait");
     expect(judge(at(2040), { isSynced: true }).kind).toBe("ok");
   });
@@ -33,7 +33,7 @@ describe("clock", () => {
     expect(judge(at(2026, 8), { isSynced: true }).kind).toBe("ok");
   });
 
-  test("the last time seen on disk counts more than an older image", () => {
+  test("B064: the last time seen on disk counts more than an older image", () => {
     expect(judge(at(2027), { isSynced: true, lastSeenMs: at(2028) }).kind).toBe("wait");
   });
 

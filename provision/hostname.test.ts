@@ -4,7 +4,7 @@ import { chooseHostname, renderHosts } from "./hostname.ts";
 
 const machineId = "0123456789abcdef0123456789abcdef";
 
-test("the document's name wins, then a name that names somebody, else one of the machine's own", () => {
+test("B058: the document's name wins, then a name that names somebody, else one of the machine's own", () => {
   const unnamed = makeDocument();
   expect(chooseHostname(makeDocument({ node: { name: "n1", labels: {}, taints: [] } }), "debian", machineId)).toBe(
     "n1",
@@ -12,7 +12,7 @@ test("the document's name wins, then a name that names somebody, else one of the
   expect(chooseHostname(unnamed, "rack4-07\n", machineId)).toBe("rack4-07");
 });
 
-test("two machines with default names do not get one name", () => {
+test("B055: two machines with default names do not get one name", () => {
   for (const generic of ["localhost", "localhost.localdomain", "Debian", "corium", "", "(none)"]) {
     expect(chooseHostname(makeDocument(), generic, machineId)).toBe("corium-01234567");
   }

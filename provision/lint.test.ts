@@ -125,7 +125,7 @@ describe("lint", () => {
 describe("recorded addresses", () => {
   const two = machine({ links: [nic("eth0", "192.168.1.10/24"), nic("eth1", "10.0.0.10/24")] });
 
-  test("the virtual address never ends up as node-ip, api or peer address", () => {
+  test("B046: the virtual address never ends up as node-ip, api or peer address", () => {
     const holder = machine({ links: [nic("eth0", "192.168.1.50/24", "192.168.1.10/24"), nic("eth1", "10.0.0.10/24")] });
     const recorded = recordAddresses(ha("192.168.1.50/24", { unicastPeers: ["192.168.1.11"] }), holder);
     expect(recorded).toEqual({

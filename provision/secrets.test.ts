@@ -18,7 +18,7 @@ describe("judging an attempt", () => {
     expect(judgeText("token\n", "u")).toEqual({ kind: "value", text: "token" });
   });
 
-  test("a certificate that is not valid yet is waited for only while the clock is unsynchronised", () => {
+  test("B062: a certificate that is not valid yet is waited for only while the clock is unsynchronised", () => {
     const error = appError("tls-not-yet-valid", "x");
     expect(judgeHttpError(error, "u", false).kind).toBe("later");
     expect(judgeHttpError(error, "u", true).kind).toBe("never");

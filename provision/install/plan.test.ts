@@ -79,7 +79,7 @@ describe("planInstall", () => {
     expect(plan(used, { wipe: true }).steps[0]).toMatchObject({ id: "install:wipe", kind: "disk:wipe" });
   });
 
-  test("an installed Corium is never covered by wipe", () => {
+  test("B179: an installed Corium is never covered by wipe", () => {
     for (const wipe of [true, false]) {
       expect(codes(inventory(partitioned("a", id, "corium-state")), { wipe })).toEqual(["installed"]);
     }
@@ -108,17 +108,17 @@ describe("planInstall", () => {
     expect(codes(inventory({ ...partitioned("a", id, INSTALLING), users }))).toEqual(["in-use"]);
   });
 
-  test("the medium that the system was started from is no candidate", () => {
+  test("B005: the medium that the system was started from is no candidate", () => {
     expect(codes(inventory(disk("a", { isBootMedium: true })), { wipe: true })).toEqual(["disk-not-found"]);
   });
 
-  test("a disk that is too small says needed and found bytes before anything is written", () => {
+  test("B008: a disk that is too small says needed and found bytes before anything is written", () => {
     const [finding] = plan(inventory(disk("a", { sizeBytes: 4300 * MIB }))).findings;
     expect(finding?.message).toContain(`${4300 * MIB} bytes`);
     expect(finding?.message).toContain(String(neededBytes(image.rootBytes, 512)));
   });
 
-  test("a retry in the same live system keeps the UUIDs that were decided, even before a table was written", () => {
+  test("B010: a retry in the same live system keeps the UUIDs that were decided, even before a table was written", () => {
     const first = plan(inventory(disk("a"))).steps[0];
     if (first?.kind !== "install:partition") throw new Error("no partition step");
     const intent = { stepId: first.id, step: first, disks: [disk("a").identity], openedAtMs: 1 };

@@ -273,7 +273,7 @@ const blank = (): LoopDevice => {
 };
 
 describe.skipIf(reason !== undefined)("installing to a disk [needs root, loop devices]", () => {
-  test("everything is on it, read back, and a second run changes nothing", async () => {
+  test("B018, B109, B176: everything is on it, read back, and a second run changes nothing", async () => {
     const device = blank();
     const run = await install(device, liveState());
     expect(error(run)).toBe("");
@@ -282,6 +282,15 @@ describe.skipIf(reason !== undefined)("installing to a disk [needs root, loop de
     const again = await install(device, liveState());
     expect(again.plan.findings.map(({ code }) => code)).toEqual(["installed"]);
     expect(sectorsWritten(device)).toBe(before);
+  }, 120_000);
+
+  test("B019, B020, B021: a disk with sectors of 4096 bytes gets its own table and a FAT of that sector size", async () => {
+    const device = attach(SIZE_MIB, 4096);
+    attached.push(device);
+    expect(error(await install(device, liveState()))).toBe("");
+    await look(device);
+    const [, esp] = tableOf(device);
+    expect(sh("blkid", "-p", "-s", "BLOCK_SIZE", "-o", "value", esp?.node ?? "")).toBe("4096");
   }, 120_000);
 
   test("power lost after any program: the next boot goes on with its own disk, without a second consent", async () => {

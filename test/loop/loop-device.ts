@@ -36,11 +36,11 @@ export function whyNoLoop(...tools: readonly string[]): string | undefined {
   }
 }
 
-export function attach(sizeMib: number): LoopDevice {
+export function attach(sizeMib: number, sectorBytes = 512): LoopDevice {
   const file = join(folder, `disk-${(count += 1)}.img`);
   writeFileSync(file, "");
   truncateSync(file, sizeMib * 1024 * 1024);
-  const path = sh("losetup", "--find", "--show", "--partscan", file);
+  const path = sh("losetup", "--find", "--show", "--partscan", "--sector-size", String(sectorBytes), file);
   return {
     path,
     file,
