@@ -75,6 +75,8 @@ function refuseCaller(caller: Caller, services: ApiServices, method: string, pat
       }
       if (method === "POST" && path === ENROLL_PATH) return undefined;
       return problem(409, "claim first: nobody owns this node yet; run `cctl enroll`", { reason: "claim-first" });
+    case "undecided":
+      return problem(503, sentence(caller.error), { reason: caller.error.code });
     case "refused":
       // Enrolling a claimed node is told apart, so that nobody looks for a mistake in his code.
       if (path === ENROLL_PATH) return problem(409, "this node is claimed already", { reason: "claimed" });

@@ -11,6 +11,7 @@ import type { ClientIdentity } from "../pki/model.ts";
 import { checkStanding, readClient } from "../pki/verify.ts";
 import type { Requester } from "../state/model.ts";
 import type { State } from "../state/open.ts";
+import { isSqliteError } from "../state/sqlite.ts";
 
 export type Caller =
   /** The Unix socket: root. */
@@ -21,7 +22,9 @@ export type Caller =
   /** Claimed node, bad or no certificate. */
   | { readonly kind: "refused"; readonly error: AppError }
   /** Nobody's node: certificates mean nothing yet. */
-  | { readonly kind: "unclaimed" };
+  | { readonly kind: "unclaimed" }
+  /** Whose node it is can't be read: nobody is let in on a guess. */
+  | { readonly kind: "undecided"; readonly error: AppError };
 
 export const localCaller = (kind: "local" | "console"): Caller => ({
   kind: "local",
@@ -45,14 +48,13 @@ export function createDoor(state: State, clock: Clock): Door {
     if (claim === undefined) return (pinned = undefined);
     if (pinned?.pem !== claim.operatorCA) {
       const parsed = parseAuthority(claim.operatorCA);
-      // It was checked before it was recorded; unreadable now, it must let nobody in.
-      if (!parsed.ok) throw new Error(`the pinned CA can't be read: ${parsed.error.message}`);
+      if (!parsed.ok) throw new UnreadableAuthority(parsed.error);
       pinned = parsed.value;
     }
     return pinned;
   };
 
-  return (credentials) => {
+  const decide = (credentials: Credentials): Caller => {
     const ca = authority();
     if (ca === undefined) return { kind: "unclaimed" };
     const identity = identityOf(credentials, ca);
@@ -70,6 +72,26 @@ export function createDoor(state: State, clock: Clock): Door {
       requester: { kind: "operator", name, role, fingerprint, address: credentials.address },
     };
   };
+  return (credentials) => {
+    try {
+      return decide(credentials);
+    } catch (thrown) {
+      if (thrown instanceof UnreadableAuthority) return { kind: "undecided", error: thrown.reason };
+      if (!isSqliteError(thrown)) throw thrown;
+      const message = `the state database can't be read (${thrown.code}); Kubernetes keeps running`;
+      return { kind: "undecided", error: appError("state", message) };
+    }
+  };
+}
+
+/** It was checked before it was recorded; unreadable now, it must let nobody in. */
+class UnreadableAuthority extends Error {
+  readonly reason: AppError;
+
+  constructor(cause: AppError) {
+    super(cause.message);
+    this.reason = appError("pinned-ca", "the pinned operator CA can't be read", { cause });
+  }
 }
 
 function identityOf(credentials: Credentials, authority: Authority): Result<ClientIdentity, AppError> {

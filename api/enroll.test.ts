@@ -192,6 +192,48 @@ test("a member of a cluster can't be claimed over the network", async () => {
   isUntouched(api);
 });
 
+test("nor one whose k0s was started, however bootstrap ended; and a document does not come between", async () => {
+  const api = await fakeApi();
+  const code = fakeCode(api.fake);
+  api.bootstrap = "running";
+  expect(await reasonOf(enroll(api, { code, operatorCA, document: "role: single\n" }))).toEqual([409, "busy"]);
+  const begun = api.state.operations.begin({
+    kind: "bootstrap",
+    requester: { kind: "document" },
+    version: "1",
+    steps: [{ id: "k0s:start", title: "start k0s", state: "pending" }],
+    atMs: 1,
+  });
+  if (!begun.ok) throw new Error("busy");
+  api.state.operations.step(begun.value.id, { id: "k0s:start", title: "start k0s", state: "running" }, 2);
+  api.state.operations.end(begun.value.id, { phase: "failed" }, 3);
+  expect(await reasonOf(enroll(api, { code, operatorCA }))).toEqual([409, "in-service"]);
+  isUntouched(api);
+});
+
+describe("power lost at any call of the host", () => {
+  test("leaves a node that is unclaimed, or claimed with the document that came along", async () => {
+    let calls = 1;
+    for (; ; calls += 1) {
+      for (const when of ["before", "after"] as const) {
+        const api = await fakeApi();
+        const code = fakeCode(api.fake);
+        api.fake.dieAt(calls, when);
+        const answer = await enroll(api, { code, operatorCA, document: "role: single\n" });
+        api.fake.boot();
+        const isClaimed = api.state.claim.get() !== undefined;
+        // What was answered is on disk; a claim never comes without its document.
+        if (answer.status === 200) expect(isClaimed).toBe(true);
+        if (isClaimed) expect(api.fake.text("/etc/corium/config.yaml")).toBe("role: single\n");
+        if (answer.status === 200) {
+          expect(calls).toBeGreaterThan(2);
+          if (when === "after") return;
+        }
+      }
+    }
+  });
+});
+
 test("insecure: no code is asked for, none is shown, and the claim says so for ever", async () => {
   const api = await fakeApi();
   await api.enrolment.setInsecure(true);

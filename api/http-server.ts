@@ -30,7 +30,21 @@ export interface ExchangeLimits {
   readonly slowReaderMs: number;
 }
 
-export async function exchange(
+/** Never rejects: what goes wrong here ends this one exchange. */
+export async function exchange(...given: Parameters<typeof answer>): Promise<void> {
+  const [incoming] = given;
+  try {
+    await answer(...given);
+  } catch (thrown) {
+    complain(thrown);
+    incoming.socket.destroy();
+  }
+}
+
+const complain = (thrown: unknown): void =>
+  void process.stderr.write(`${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
+
+async function answer(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   caller: () => Caller,
@@ -61,7 +75,7 @@ export async function exchange(
     }
   } catch (thrown) {
     response = problem(500, "something unexpected happened; the journal of corium-apid says what");
-    process.stderr.write(`${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
+    complain(thrown);
   }
   const hasBody =
     incoming.headers["transfer-encoding"] !== undefined || Number(incoming.headers["content-length"] ?? 0) > 0;

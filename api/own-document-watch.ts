@@ -1,10 +1,12 @@
 import { formatError } from "../kit/app-error.ts";
+import { isClockSynced } from "../provision/driver.ts";
 import type { ApiMode } from "../supervisor/own-document.ts";
 import { readApiMode } from "../supervisor/own-document.ts";
 import type { State } from "../state/open.ts";
 import type { ApiServices } from "./services.ts";
 
 const LOOK_AGAIN_MS = 15_000;
+const FLOOR_EVERY_MS = 3_600_000;
 
 interface Watch {
   readonly services: ApiServices;
@@ -23,6 +25,7 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
   const { host, enrolment } = services;
   let next = mode;
   let lastProblem = "";
+  let floorAtMs = host.clock.monotonicMs();
   let isOpen = enrolment !== undefined;
   for (let waitedMs = 0; !signal.aborted;) {
     if (isOpen) {
@@ -33,6 +36,12 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
       if (problem !== "" && problem !== lastProblem) say(`corium serve: ${problem}`);
       lastProblem = problem;
       next = undefined;
+    }
+    if (host.clock.monotonicMs() - floorAtMs > FLOOR_EVERY_MS) {
+      floorAtMs = host.clock.monotonicMs();
+      // Only a time that came from elsewhere: a clock that is wrong by itself must not shut out every certificate.
+      if (services.stateProblem === undefined && (await isClockSynced(host)))
+        state.meta.raiseTimeFloor(host.clock.nowMs());
     }
     await host.clock.sleep(1_000, signal);
     waitedMs += 1_000;

@@ -86,7 +86,8 @@ export function createStatus(input: StatusInput): Status {
   return {
     async health() {
       const role = readKnown()?.document.role;
-      const phase = phaseOf(await input.bootstrap.state());
+      // In service nothing is asked of other programs: health answers under any load.
+      const phase = phaseOf(isInService() ? "done" : await input.bootstrap.state());
       return {
         status: phase === "degraded" ? "degraded" : phase === "maintenance" ? "maintenance" : "ok",
         ...(role === undefined ? {} : { role }),

@@ -27,7 +27,13 @@ export const CONFIG_ROUTES: readonly Route[] = [
     path: "/v1/config/status",
     role: "readonly",
     summary: "in-sync, pending or drifted, with the reasons",
-    run: async ({ services }) => json(200, await services.status.config()),
+    async run({ services }) {
+      const baseline = services.state.baseline.get();
+      return json(200, {
+        ...(await services.status.config()),
+        ...(baseline === undefined ? {} : { etag: etagOf(baseline) }),
+      });
+    },
   },
   withBody({
     method: "POST",
@@ -41,13 +47,18 @@ export const CONFIG_ROUTES: readonly Route[] = [
   }),
 ];
 
-function getConfig({ services, role }: RouteContext): Response {
+function getConfig({ services, role, requester }: RouteContext): Response {
   const baseline = services.state.baseline.get();
   const stored: StoredDocument | undefined = baseline?.document ?? services.state.documents.latest();
   if (stored === undefined) {
     return problem(404, "this node has no document yet; give it one with `cctl apply`", { reason: "unconfigured" });
   }
   const etag = baseline === undefined ? `"${stored.id}"` : etagOf(baseline);
+  // It holds secrets, so that it is told who took it.
+  if (includesRole(role, "admin")) {
+    const atMs = services.host.clock.nowMs();
+    services.state.audit.add({ atMs, requester, route: "GET /v1/config", status: 200, outcome: "done" });
+  }
   const answer: ConfigAnswer = {
     document: includesRole(role, "admin") ? stored.text : services.config.redact(stored.text),
     sha256: stored.sha256,

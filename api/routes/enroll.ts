@@ -39,7 +39,7 @@ export async function enroll(services: ApiServices, request: Request, wire: Wire
   }
   if (state.claim.get() !== undefined) return problem(409, "this node is claimed already", { reason: "claimed" });
   // Invariant 2: what is in a cluster can't be claimed over the network.
-  if (state.baseline.get() !== undefined) {
+  if (isMember(state)) {
     return problem(409, "this node is in service and can't be claimed any more; use its console, or reset it", {
       reason: "in-service",
     });
@@ -81,6 +81,17 @@ async function checkCode(
   return problem(401, "the code is wrong; it is on the node's console", { reason: "wrong-code" });
 }
 
+/** From the moment that k0s is first started, not only once bootstrap is over. */
+function isMember(state: ApiServices["state"]): boolean {
+  if (state.baseline.get() !== undefined || state.meta.get("in-service-at-ms") !== undefined) return true;
+  return state.operations
+    .list()
+    .some(
+      ({ kind, steps }) =>
+        kind === "bootstrap" && steps.some(({ id, state: at }) => id === "k0s:start" && at !== "pending"),
+    );
+}
+
 async function claim(services: ApiServices, enrolment: Enrolment, body: Body, wire: Wire): Promise<Response> {
   const { state, host } = services;
   const nowMs = host.clock.nowMs();
@@ -95,6 +106,13 @@ async function claim(services: ApiServices, enrolment: Enrolment, body: Body, wi
       ...(hint === undefined ? {} : { hint }),
     };
     return problem(400, sentence(authority.error), { reason: code, problems: [finding] });
+  }
+  if (body.document !== undefined && (await services.bootstrap.state()) === "running") {
+    return problem(
+      409,
+      "this node is being provisioned; claim it without a document, or wait until that ends or fails",
+      { reason: "busy" },
+    );
   }
   const own = await checkOwnDocument(services, body);
   if (own !== undefined) return own;
