@@ -5,8 +5,9 @@
  */
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
+import { buildTestImage } from "./qemu/harness/image.ts";
 import { findTestFiles, type TestClass, type TestFile } from "./runner/files.ts";
 import { isMet } from "./runner/needs.ts";
 import { judge, type Verdict } from "./runner/report.ts";
@@ -93,6 +94,22 @@ async function runAll(files: readonly TestFile[], jobs: number, total: Total, of
   await Promise.all(Array.from({ length: jobs }, worker));
 }
 
+/** The image is built once for all files; each would do it by itself otherwise. */
+async function runMachines(files: readonly TestFile[], total: Total, of: number): Promise<void> {
+  let wanted = files;
+  if (files.some((file) => file.needsImage)) {
+    say("     …  building the image of the tests");
+    try {
+      process.env["CORIUM_VM_IMAGE"] = dirname((await buildTestImage()).iso);
+    } catch (error) {
+      say(String(error));
+      total.failed += 1;
+      wanted = files.filter((file) => !file.needsImage);
+    }
+  }
+  await runAll(wanted, 1, total, of);
+}
+
 const USAGE = `usage: bun test/run.ts [--only fast|loop|vm]… [--jobs N] [--list] [PART-OF-A-PATH]…
 `;
 
@@ -130,7 +147,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const jobs = Math.max(1, Number(values.jobs ?? availableParallelism()));
   await runAll(of("fast"), jobs, total, files.length);
   await runAll(of("loop"), 1, total, files.length);
-  await runAll(of("vm"), 1, total, files.length);
+  await runMachines(of("vm"), total, files.length);
   if (total.files !== files.length || files.length === 0) {
     say(`${files.length} test files were expected, ${total.files} ran`);
     total.failed += 1;

@@ -9,6 +9,8 @@ export interface TestFile {
   readonly path: string;
   readonly kind: TestClass;
   readonly budgetSeconds: number;
+  /** Boots the image, so it must be built before. */
+  readonly needsImage: boolean;
 }
 
 const DEFAULT_BUDGET: Readonly<Record<TestClass, number>> = { fast: 90, loop: 240, vm: 300 };
@@ -33,7 +35,8 @@ export function findTestFiles(repository: string): readonly TestFile[] {
     .toSorted();
   const files = paths.map((path): TestFile => {
     const kind = classOf(path);
-    return { path, kind, budgetSeconds: budgetOf(readFileSync(join(repository, path), "utf8"), kind) };
+    const text = readFileSync(join(repository, path), "utf8");
+    return { path, kind, budgetSeconds: budgetOf(text, kind), needsImage: text.includes("harness/image.ts") };
   });
   return files.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
 }

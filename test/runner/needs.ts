@@ -20,7 +20,6 @@ const special: Readonly<Record<string, () => boolean>> = {
   /** Contract tests against a real k0s: K0S=/path. */
   "a real k0s": () => process.env["K0S"] !== undefined,
   "the stand-in": () => process.env["K0S"] === undefined,
-  "an image": () => existsSync(join(repository, "out/image.iso")) || process.env["CORIUM_ISO"] !== undefined,
 };
 
 const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;

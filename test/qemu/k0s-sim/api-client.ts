@@ -1,6 +1,7 @@
 /** Calls to an API server, ours or another node's, with a kubeconfig's credentials. */
 import { parse, stringify } from "yaml";
 import { at, listAt, textAt } from "./config.ts";
+import type { Answer, Call } from "./tls-server.ts";
 
 export interface KubeConfig {
   readonly server: string;
@@ -76,4 +77,12 @@ export async function callApi(
   } catch {
     return { status: response.status, body: text };
   }
+}
+
+/** The same call, answered by another server. */
+export async function forward(config: KubeConfig, call: Call): Promise<Answer> {
+  const query = call.query.size === 0 ? "" : `?${call.query.toString()}`;
+  const body: unknown = call.body === "" ? undefined : JSON.parse(call.body);
+  const reply = await callApi(config, call.method, `${call.path}${query}`, body);
+  return { status: reply.status, json: reply.body };
 }

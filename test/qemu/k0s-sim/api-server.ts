@@ -95,6 +95,15 @@ function mergePatch(base: unknown, patch: unknown): unknown {
   return result;
 }
 
+/** Admins may write everything, kubelets their Node. */
+export function refusal(store: Store, call: Call, identity: Identity): Answer | undefined {
+  const resource = parsePath(store.resources(), call.path)?.resource;
+  if (call.method === "GET" || resource === undefined) return undefined;
+  if (identity.groups.includes("system:masters") || resource.kind === "Node") return undefined;
+  const verb = call.method.toLowerCase();
+  return failure(403, "Forbidden", `${fullName(resource)} is forbidden: User "${identity.name}" cannot ${verb} it`);
+}
+
 export function answerApi(store: Store, call: Call, identity: Identity | undefined): Answer {
   if (identity === undefined) return failure(401, "Unauthorized", "Unauthorized");
   const resources = store.resources();
@@ -102,13 +111,8 @@ export function answerApi(store: Store, call: Call, identity: Identity | undefin
   const target = parsePath(resources, call.path);
   if (target === undefined) return { status: 404, text: "404 page not found\n" };
   const { resource, namespace, name } = target;
-  const mayWrite = identity.groups.includes("system:masters") || resource.kind === "Node";
-  if (call.method !== "GET" && !mayWrite)
-    return failure(
-      403,
-      "Forbidden",
-      `${fullName(resource)} is forbidden: User "${identity.name}" cannot ${call.method.toLowerCase()} it`,
-    );
+  const refused = refusal(store, call, identity);
+  if (refused !== undefined) return refused;
   if (name === undefined) {
     if (call.method === "POST") {
       const object = JSON.parse(call.body) as KubeObject;

@@ -2,9 +2,11 @@
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join, resolve } from "node:path";
-import { answerApi, bootstrapToken, identify, publicAnswer } from "./api-server.ts";
+import { answerApi, bootstrapToken, identify, publicAnswer, refusal } from "./api-server.ts";
 import { at, loadConfig, numberAt, textAt } from "./config.ts";
+import { forward } from "./api-client.ts";
 import { issue } from "./certificates.ts";
+import { aloneCluster, startCluster } from "./cluster.ts";
 import { COMPONENTS, CONTROLLER } from "./flag-sets.ts";
 import { parseFlags, type Parsed } from "./flags.ts";
 import { startHelm } from "./helm.ts";
@@ -54,6 +56,7 @@ export async function runController(argv: readonly string[]): Promise<void> {
   const store = openStore(join(dataDir, isEtcd ? "etcd/member/snap/db" : "db/state.db"));
   ensureNamespaces(store);
   if (parsed.isSet("init-only")) return;
+  const cluster = isEtcd ? await startCluster({ dataDir, config, store }) : aloneCluster;
 
   const slow = Number(fault("slow-start") ?? "0");
   if (slow > 0) await Bun.sleep(slow);
@@ -62,15 +65,22 @@ export async function runController(argv: readonly string[]): Promise<void> {
   const only = at(config, "spec", "api", "onlyBindToAddress") === true;
   const port = numberAt(config, 6443, "spec", "api", "port");
   const api = await listenTls({ port, ...(only ? { host } : {}), pair: pki.server, ca: pki.ca.cert }, async (call) => {
-    const open = publicAnswer(call.path, () => true);
+    const open = publicAnswer(call.path, () => cluster.leader() !== undefined);
     if (open !== undefined) return open;
+    const leader = cluster.leader();
+    if (leader === undefined) return { status: 500, json: { message: "etcdserver: no leader" } };
     if (call.path === "/k0s-sim/kubelet-certificate" && call.method === "POST") {
       const isWorker = call.bearer !== undefined && bootstrapToken(store, call.bearer) === "worker";
       if (!isWorker) return { status: 401, json: { message: "Unauthorized" } };
       const pair = await issue(pki.ca, { commonName: `system:node:${call.body}`, organization: "system:nodes" });
       return { status: 201, json: pair };
     }
-    return answerApi(store, call, identify(store, call));
+    const identity = identify(store, call);
+    if (leader.api === undefined || call.method === "GET" || identity === undefined)
+      return answerApi(store, call, identity);
+    // Written where the leader is; who may do it was decided here.
+    const refused = refusal(store, call, identity);
+    return refused ?? (await forward({ ...adminConfig(runtime.dataDir), server: leader.api }, call));
   });
   log("info", `listening on port ${port}`, "kube-apiserver");
   const join9443 = await serveJoinApi({
@@ -78,13 +88,13 @@ export async function runController(argv: readonly string[]): Promise<void> {
     dataDir,
     pki,
     store,
-    config,
+    ...(only ? { host } : {}),
   });
   const keepalived = startKeepalived(config);
-  const helm = startHelm(store, config, dataDir);
-  const deployer = startDeployer(store, join(dataDir, "manifests"));
+  const helm = startHelm(store, config, () => cluster.isLeader());
+  const deployer = startDeployer(store, join(dataDir, "manifests"), () => cluster.isLeader());
   const lost = setInterval(() => {
-    markLostNodes(store);
+    if (cluster.isLeader()) markLostNodes(store);
   }, 5000);
 
   let workload: Workload | undefined;
@@ -123,7 +133,7 @@ export async function runController(argv: readonly string[]): Promise<void> {
   await untilTold();
   log("info", "shutting down");
   clearInterval(lost);
-  for (const part of [status, workload, deployer, helm, keepalived, join9443, api]) part?.stop();
+  for (const part of [status, workload, deployer, helm, keepalived, join9443, api, cluster]) part?.stop();
   store.close();
   dropRuntime();
 }

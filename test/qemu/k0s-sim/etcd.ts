@@ -1,7 +1,7 @@
 /** `k0s etcd member-list|leave`. */
 import { loadConfig } from "./config.ts";
 import { parseFlags } from "./flags.ts";
-import { memberName, readMembers, writeMembers } from "./join.ts";
+import { memberName, readMembers, tellMembers, writeMembers } from "./members.ts";
 import { readRuntime } from "./runtime.ts";
 import { rooted, SimError } from "./stand-in.ts";
 import { askSocket } from "./status.ts";
@@ -21,6 +21,8 @@ export async function etcdCommand(argv: readonly string[]): Promise<string> {
     address === "" ? name === own : url === `https://${address}:2380`,
   );
   if (leaving === undefined) throw new SimError(`failed to find member with peer address ${address}`);
-  writeMembers(dataDir, Object.fromEntries(Object.entries(members).filter(([name]) => name !== leaving[0])));
+  const staying = Object.fromEntries(Object.entries(members).filter(([name]) => name !== leaving[0]));
+  writeMembers(dataDir, staying);
+  await tellMembers(dataDir, staying);
   return "";
 }

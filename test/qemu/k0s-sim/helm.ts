@@ -37,7 +37,6 @@ interface ChartSpec {
 export function startHelm(
   store: Store,
   config: ClusterConfig,
-  _dataDir: string,
   isLeader = (): boolean => true,
 ): { readonly stop: () => void } {
   let isApplied = false;

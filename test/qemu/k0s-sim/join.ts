@@ -1,10 +1,10 @@
 /** The join API on 9443: the CA and a place in etcd for who has a controller token. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { hostname } from "node:os";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { bootstrapToken } from "./api-server.ts";
 import { callApi, type KubeConfig } from "./api-client.ts";
 import { textAt, type ClusterConfig } from "./config.ts";
+import { memberName, readMembers, tellMembers, writeMembers, type Members } from "./members.ts";
 import type { Pki } from "./pki.ts";
 import { log, SimError } from "./stand-in.ts";
 import type { KubeObject } from "./resources.ts";
@@ -14,54 +14,38 @@ import { listenTls, type TlsListener } from "./tls-server.ts";
 /** What a joining controller takes over. */
 const SHARED = ["ca.crt", "ca.key", "sa.key", "sa.pub", "etcd/ca.crt", "etcd/ca.key"] as const;
 
-export interface Members {
-  readonly [name: string]: string;
-}
-
-const membersPath = (dataDir: string): string => join(dataDir, "etcd/members.json");
-
-export function readMembers(dataDir: string): Members {
-  return existsSync(membersPath(dataDir)) ? (JSON.parse(readFileSync(membersPath(dataDir), "utf8")) as Members) : {};
-}
-
-export function writeMembers(dataDir: string, members: Members): void {
-  mkdirSync(dirname(membersPath(dataDir)), { recursive: true, mode: 0o700 });
-  writeFileSync(membersPath(dataDir), `${JSON.stringify(members)}\n`);
-}
-
-/** The member's name stays the system's host name unless the configuration gives one. */
-export const memberName = (config: ClusterConfig): string =>
-  textAt(config, "spec", "storage", "etcd", "extraArgs", "name") || hostname();
-
-export const peerUrl = (config: ClusterConfig): string =>
-  `https://${textAt(config, "spec", "storage", "etcd", "peerAddress")}:2380`;
-
 export async function serveJoinApi(options: {
   readonly port: number;
   readonly dataDir: string;
   readonly pki: Pki;
   readonly store: Store;
-  readonly config: ClusterConfig;
+  readonly host?: string;
 }): Promise<TlsListener> {
-  const { dataDir, store, config } = options;
-  if (textAt(config, "spec", "storage", "type") === "etcd" && Object.keys(readMembers(dataDir)).length === 0)
-    writeMembers(dataDir, { [memberName(config)]: peerUrl(config) });
-  return await listenTls({ port: options.port, pair: options.pki.joinApi, ca: options.pki.ca.cert }, (call) => {
-    if (call.bearer === undefined || bootstrapToken(store, call.bearer) !== "controller")
-      return Promise.resolve({ status: 401, json: { message: "Unauthorized" } });
-    if (call.method === "GET" && call.path === "/v1beta1/ca")
-      return Promise.resolve({
-        status: 200,
-        json: Object.fromEntries(SHARED.map((name) => [name, readFileSync(join(dataDir, "pki", name), "utf8")])),
-      });
-    if (call.method === "POST" && call.path === "/v1beta1/etcd/members") {
-      const request = JSON.parse(call.body) as { readonly node: string; readonly peerAddress: string };
-      const members = { ...readMembers(dataDir), [request.node]: `https://${request.peerAddress}:2380` };
-      writeMembers(dataDir, members);
-      return Promise.resolve({ status: 200, json: { members, revision: store.revision(), objects: store.dump() } });
-    }
-    return Promise.resolve({ status: 404, json: { message: "not found" } });
-  });
+  const { dataDir, store } = options;
+  const host = options.host === undefined ? {} : { host: options.host };
+  return await listenTls(
+    { port: options.port, ...host, pair: options.pki.joinApi, ca: options.pki.ca.cert },
+    (call) => {
+      if (call.bearer === undefined || bootstrapToken(store, call.bearer) !== "controller")
+        return Promise.resolve({ status: 401, json: { message: "Unauthorized" } });
+      if (call.method === "GET" && call.path === "/v1beta1/ca")
+        return Promise.resolve({
+          status: 200,
+          json: Object.fromEntries(SHARED.map((name) => [name, readFileSync(join(dataDir, "pki", name), "utf8")])),
+        });
+      if (call.method === "POST" && call.path === "/v1beta1/etcd/members") {
+        const request = JSON.parse(call.body) as { readonly node: string; readonly peerAddress: string };
+        const members = { ...readMembers(dataDir), [request.node]: `https://${request.peerAddress}:2380` };
+        writeMembers(dataDir, members);
+        // Known to all before the new one counts, as etcd would have it.
+        return tellMembers(dataDir, members).then(() => ({
+          status: 200,
+          json: { members, revision: store.revision(), objects: store.dump() },
+        }));
+      }
+      return Promise.resolve({ status: 404, json: { message: "not found" } });
+    },
+  );
 }
 
 /** Fetches the CA and the datastore of the cluster; what a controller with a token does before it starts. */

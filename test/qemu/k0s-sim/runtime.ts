@@ -53,5 +53,8 @@ export function adminConfig(dataDir: string): KubeConfig {
     throw new SimError(
       `failed to read admin config, is the control plane initialized on this node? open ${path}: no such file or directory`,
     );
-  return parseKubeConfig(readFileSync(path, "utf8"));
+  const config = parseKubeConfig(readFileSync(path, "utf8"));
+  // Tests of several controllers on one host: theirs do not listen on localhost.
+  const server = process.env["K0S_SIM_API"];
+  return server === undefined ? config : { ...config, server };
 }

@@ -1,0 +1,84 @@
+/** A node under test, seen from outside: its console and its API through cctl. */
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { NodeAnswer } from "../../../api/contract.ts";
+import type { Vm } from "./vm.ts";
+
+const repository = join(import.meta.dir, "../../..");
+export const cctlPath = join(repository, "out/cctl");
+
+export interface Ran {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** An operator with a store of their own. */
+export interface Operator {
+  readonly directory: string;
+  /** No question is asked: `--yes` where one would be. */
+  cctl(argv: readonly string[], timeoutMs?: number): Promise<Ran>;
+  /** As `cctl`, but a failure throws. */
+  must(argv: readonly string[], timeoutMs?: number): Promise<string>;
+  /** Claims the node with code and fingerprint read from its console; afterwards it is known as `name`. */
+  enroll(vm: Vm, name: string, timeoutMs: number): Promise<void>;
+  status(name: string): Promise<NodeAnswer | undefined>;
+  /** Until the node says it is in service; fails as soon as the bootstrap has failed. */
+  waitInService(name: string, timeoutMs: number): Promise<NodeAnswer>;
+  dispose(): void;
+}
+
+export async function openOperator(): Promise<Operator> {
+  if (!existsSync(cctlPath)) throw new Error("out/cctl is not there: bun iso/compile.ts");
+  const directory = mkdtempSync(join(tmpdir(), "corium-operator-"));
+  const cctl: Operator["cctl"] = async (argv, timeoutMs = 60_000) => {
+    const child = Bun.spawn([cctlPath, ...argv], {
+      cwd: directory,
+      env: { PATH: process.env["PATH"] ?? "", HOME: directory, CORIUM_DIR: join(directory, "store"), NO_COLOR: "1" },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "pipe",
+      timeout: timeoutMs,
+    });
+    const [stdout, stderr, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
+    return { exitCode, stdout, stderr };
+  };
+  const must: Operator["must"] = async (argv, timeoutMs) => {
+    const ran = await cctl(argv, timeoutMs);
+    if (ran.exitCode !== 0) throw new Error(`cctl ${argv.join(" ")}: exit ${ran.exitCode}\n${ran.stdout}${ran.stderr}`);
+    return ran.stdout;
+  };
+  const status: Operator["status"] = async (name) => {
+    const ran = await cctl(["status", name, "--output", "json"], 20_000);
+    return ran.exitCode === 0 ? (JSON.parse(ran.stdout) as NodeAnswer) : undefined;
+  };
+  await must(["pki", "init", "--name", "tester"]);
+  return {
+    directory,
+    cctl,
+    must,
+    status,
+    enroll: async (vm, name, timeoutMs) => {
+      const code = (await vm.console.expect(/claim code: ([0-9A-Z]{4}-[0-9A-Z]{4})/, timeoutMs))[1] ?? "";
+      const fingerprint = (await vm.console.expect(/fingerprint: (SHA256:[A-Za-z0-9+/]{43})/, 60_000))[1] ?? "";
+      const address = `127.0.0.1:${vm.port(7443)}`;
+      await must(["enroll", address, "--code", code, "--fingerprint", fingerprint, "--name", name, "--yes"], 120_000);
+    },
+    waitInService: async (name, timeoutMs) => {
+      const deadline = performance.now() + timeoutMs;
+      let last: NodeAnswer | undefined;
+      for (;;) {
+        const node = await status(name);
+        if (node?.bootstrapped === true && node.phase === "in-service") return node;
+        last = node ?? last;
+        if (performance.now() > deadline)
+          throw new Error(`${name} is not in service after ${timeoutMs / 1000} s: ${JSON.stringify(last)}`);
+        await Bun.sleep(1000);
+      }
+    },
+    dispose: () => {
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
