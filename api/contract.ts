@@ -76,6 +76,15 @@ export interface NodeAnswer {
     readonly kernel: string;
     readonly booted: { readonly slot?: string; readonly version: string; readonly digest?: string };
   };
+  /** For showing; what is not known is left out. */
+  readonly machine?: {
+    readonly manufacturer?: string;
+    readonly model?: string;
+    readonly serial?: string;
+    readonly cpu?: string;
+    readonly cores?: number;
+    readonly memoryBytes?: number;
+  };
   readonly kubernetes?: {
     readonly version: string;
     readonly service: string;

@@ -6,6 +6,7 @@ import { fingerprint } from "../apply/fingerprint.ts";
 import { recoverApplies, serveApply } from "../apply/service/driver.ts";
 import { readInventory } from "../disks/driver.ts";
 import { judgeDisk } from "../disks/select.ts";
+import { hardwareReader } from "../host/hardware.ts";
 import { realNotify } from "../host/notify.ts";
 import { realHost } from "../host/real.ts";
 import type { AppError } from "../kit/app-error.ts";
@@ -150,7 +151,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     state,
     version,
     bootstrap,
-    collectors: nodeCollectors(host, state),
+    collectors: nodeCollectors(host, state, hardwareReader()),
     ...(boot === undefined ? {} : { boot }),
     ...(stateProblem === undefined ? {} : { stateProblem }),
   });

@@ -9,7 +9,7 @@ import type { State } from "../state/open.ts";
 import { readNodeReady } from "./node-ready.ts";
 import type { Collectors } from "./status.ts";
 
-export function nodeCollectors(host: Host, state: State): Collectors {
+export function nodeCollectors(host: Host, state: State, hardware: Collectors["hardware"]): Collectors {
   return {
     async arrays(document) {
       const levels = new Map(document?.raid.map((raid) => [raid.name, raid]));
@@ -33,6 +33,7 @@ export function nodeCollectors(host: Host, state: State): Collectors {
       const links = parseLinks(result.stdout);
       return links.ok ? links.value.flatMap((link) => globalAddresses(link).map(({ address }) => address)) : [];
     },
+    hardware,
     isNodeReady: (document) => readNodeReady(host, document),
   };
 }

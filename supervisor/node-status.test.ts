@@ -59,6 +59,7 @@ const nothing: Collectors = {
   overlay: async () => [],
   addresses: async () => [],
   isNodeReady: async () => true,
+  hardware: async () => ({ cores: 2 }),
 };
 
 function status(state: State, more: Partial<StatusInput> = {}) {
@@ -134,7 +135,8 @@ describe("status", () => {
 
   test("a report that fails is left out and hides no other", async () => {
     const collectors: Collectors = { ...nothing, overlay: () => Promise.reject(new Error("wg is gone")) };
-    expect((await status(memoryState(), { collectors }).node()).overlay).toEqual([]);
+    const node = await status(memoryState(), { collectors }).node();
+    expect(node).toMatchObject({ overlay: [], machine: { cores: 2 } });
   });
 
   test("what it is doing right now", async () => {

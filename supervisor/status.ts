@@ -22,6 +22,7 @@ export interface Collectors {
   addresses(): Promise<readonly string[]>;
   /** Absent where there is no k0s unit, or it can't be told. */
   isNodeReady(document: Document | undefined): Promise<boolean | undefined>;
+  hardware(): Promise<NonNullable<NodeAnswer["machine"]>>;
 }
 
 export interface StatusInput {
@@ -98,7 +99,7 @@ export function createStatus(input: StatusInput): Status {
     async node() {
       const known = readKnown();
       const document = known?.document;
-      const [machine, bootstrap, kubernetes, arrays, mounts, overlay, addresses] = await Promise.all([
+      const [machine, bootstrap, kubernetes, arrays, mounts, overlay, addresses, hardware] = await Promise.all([
         readMachine(host),
         input.bootstrap.state(),
         part(readKubernetes(input, document, readK0sVersion), undefined),
@@ -106,6 +107,7 @@ export function createStatus(input: StatusInput): Status {
         part(collectors.mounts(document), []),
         part(collectors.overlay(document), []),
         part(collectors.addresses(), undefined),
+        part(collectors.hardware(), undefined),
       ]);
       const config = await configStatus(machine.hostname);
       const phase = phaseOf(bootstrap);
@@ -128,6 +130,7 @@ export function createStatus(input: StatusInput): Status {
         phase,
         ...identityOf(known, state.baseline.get()),
         os: { name: machine.osName, kernel: machine.kernel, booted: bootedOf(input) },
+        ...(hardware === undefined ? {} : { machine: hardware }),
         ...(kubernetes === undefined ? {} : { kubernetes }),
         health: { verdict: verdictOf(checks), uptimeSeconds: machine.uptimeSeconds, checks },
         management: {
