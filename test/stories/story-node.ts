@@ -85,6 +85,7 @@ export async function startStoryNode(): Promise<StoryNode> {
     overlay: async () => [],
     addresses: async () => [],
     isNodeReady: async () => true,
+    hardware: async () => ({}),
   };
   const boot = { mode: "disk", slot: "A" } as const;
   const status = createStatus({ host: machine, paths, state, boot, version, bootstrap, collectors });
