@@ -111,6 +111,7 @@ describe("the API", () => {
       fetch(`https://127.0.0.1:${apiPort}${path}`, { tls: { rejectUnauthorized: false } });
     expect(await (await ask("/readyz")).text()).toBe("ok");
     expect(((await (await ask("/version")).json()) as { readonly major: string }).major).toBe("1");
+    expect(await k0s.run(["kubectl", "get", "--raw", "/readyz"])).toMatchObject({ exitCode: 0, stdout: "ok" });
     expect((await ask("/api/v1/nodes")).status).toBe(isReal ? 403 : 401);
   });
   testNeeding(needs, "registers the node with labels and taints, Ready, once the CNI's files are there", async () => {

@@ -5,13 +5,14 @@ import { join } from "node:path";
 /** On a node corium itself is the runtime, which saves the image 100 MB; elsewhere bun is. */
 const LAUNCHER = `#!/bin/sh
 # k0s-sim: a stand-in for k0s in tests, this is not Kubernetes.
+# No settings file of the working folder is obeyed.
 K0S_SIM_EXE=$(readlink -f "$0")
 export K0S_SIM_EXE
 script=$(dirname "$K0S_SIM_EXE")/../lib/k0s-sim/k0s.js
 if [ -x /usr/bin/corium ] && [ -z "$K0S_SIM_BUN" ]; then
-  BUN_BE_BUN=1 exec /usr/bin/corium run --no-install --no-env-file "$script" "$@"
+  BUN_BE_BUN=1 exec /usr/bin/corium --config=/dev/null run --no-install --no-env-file "$script" "$@"
 fi
-exec "\${K0S_SIM_BUN:-bun}" run --no-install --no-env-file "$script" "$@"
+exec "\${K0S_SIM_BUN:-bun}" --config=/dev/null run --no-install --no-env-file "$script" "$@"
 `;
 
 export async function buildStandIn(directory: string): Promise<void> {

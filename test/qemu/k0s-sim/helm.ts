@@ -9,6 +9,7 @@ import { fault, log, rooted } from "./stand-in.ts";
 import type { Store } from "./store.ts";
 
 const FINALIZER = "helm.k0sproject.io/uninstall-helm-release";
+const RETRY_MS = 5000;
 const RELEASE_LABEL = "k0s-sim/release";
 
 export const chartObject = (chart: Chart): KubeObject => ({
@@ -82,7 +83,10 @@ function release(store: Store, chart: KubeObject, spec: ChartSpec): void {
   const status = isRecord(chart["status"]) ? chart["status"] : {};
   const hash = createHash("sha256").update(JSON.stringify(spec)).digest("hex");
   const error = failureOf(spec);
-  if (status["valuesHash"] === hash && (status["error"] ?? "") === (error ?? "")) return;
+  if (status["valuesHash"] === hash && (status["error"] ?? "") === (error ?? "")) {
+    // What failed is tried again by itself; each try shows in `updated`.
+    if (error === undefined || Date.now() - Date.parse(String(status["updated"])) < RETRY_MS) return;
+  }
   const updated = new Date().toISOString();
   const before = typeof status["revision"] === "number" ? status["revision"] : 0;
   if (error !== undefined) {
