@@ -202,7 +202,7 @@ function guardOwn(disks: readonly Disk[], records: Records, path: string): Findi
   });
 }
 
-const incomplete = (path: string, message: string): Finding => ({
+export const incomplete = (path: string, message: string): Finding => ({
   severity: "error",
   code: "own-incomplete",
   path,

@@ -220,6 +220,7 @@ describe("what is ours", () => {
     expect(errors(result)[0]).toContain("its member B, 536870912 bytes is missing");
     const declared = plan(machine("our-array-member-missing"), { owned: [record] });
     expect(errors(declared)[0]).toContain("disk-not-found raid[0].devices[1]: no disk matches {serial: B}");
+    expect(errors(declared)[1]).toContain("its member no model, serial B, 512 MiB is missing");
   });
 
   test("our own data under another name needs more than wipe: true", () => {

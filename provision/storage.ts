@@ -5,7 +5,7 @@
  */
 import { isUnstableDevice } from "../config/device.ts";
 import type { DeviceRef, DiskSpec, Document, RaidSpec } from "../config/document.ts";
-import { describeDisk, holdsData } from "../disks/describe.ts";
+import { describeDisk, describeIdentity, holdsData } from "../disks/describe.ts";
 import { filesystemLabel } from "../disks/label.ts";
 import type { DiskClaim } from "../disks/lint.ts";
 import { lintClaims } from "../disks/lint.ts";
@@ -24,7 +24,7 @@ import { assembleStep, configStep, createStep } from "../raid/plan.ts";
 import type { Intent } from "../state/model.ts";
 import { mountStep } from "./mount-plan.ts";
 import type { Standing } from "./storage-standing.ts";
-import { arrayStanding, diskStanding } from "./storage-standing.ts";
+import { arrayStanding, diskStanding, incomplete } from "./storage-standing.ts";
 
 export type StorageStep = DiskStep | RaidStep;
 
@@ -136,7 +136,8 @@ function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
     at < spec.devices.length ? `${field}.devices[${at}]` : `${field}.spares[${at - spec.devices.length}]`;
   const resolved = resolve([...spec.devices, ...spec.spares], `${field}.devices`, fieldOf, input.inventory);
   const { disks } = resolved;
-  if (disks.length < spec.devices.length + spec.spares.length) return { ...nothing, findings: resolved.findings };
+  if (disks.length < spec.devices.length + spec.spares.length)
+    return { ...nothing, findings: [...resolved.findings, ...lintMissing(spec.name, field, input)] };
   const members = disks.slice(0, spec.devices.length);
   const spares = disks.slice(spec.devices.length);
   const standing = arrayStanding(spec, field, disks, input);
@@ -172,6 +173,19 @@ function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
     mounts: mountOf(spec, `mount:${spec.name}`, filesystemUuid, filesystem, input),
     owned: [{ ...own, filesystemUuid }],
   };
+}
+
+/** A recorded array says who is missing, where the document's selector only says that nothing matches. */
+function lintMissing(name: string, field: string, { owned, inventory }: StorageInput): Finding[] {
+  const record = owned.find((each) => each.kind === "raid" && each.name === name);
+  return (record?.disks ?? [])
+    .filter((one) => !inventory.disks.some((disk) => sameDisk(disk.identity, one)))
+    .map((one) =>
+      incomplete(
+        `${field}.devices`,
+        `array ${name} is this node's, and its member ${describeIdentity(one)} is missing`,
+      ),
+    );
 }
 
 function mountOf(
