@@ -9,6 +9,9 @@ import { bootstrapStatusPath, parseBootstrapStatus } from "./bootstrap-status.ts
 
 export const BOOTSTRAP_UNIT = "corium-bootstrap.service";
 
+const SETTLE_MS = 120_000;
+const POLL_MS = 500;
+
 export interface BootstrapControl {
   state(): Promise<BootstrapStatus["state"]>;
   read(): Promise<BootstrapStatus | undefined>;
@@ -24,6 +27,28 @@ export function bootstrapControl(host: Host, paths: Paths): BootstrapControl {
     const status = await host.systemd.status(BOOTSTRAP_UNIT);
     return status.ok && status.value.activeState === "activating";
   };
+  const startAgain = async (): Promise<Result<void, AppError>> => {
+    // RemainAfterExit: a start of the active unit would do nothing.
+    const stopped = await host.systemd.stop(BOOTSTRAP_UNIT);
+    return stopped.ok ? host.systemd.start(BOOTSTRAP_UNIT, { noBlock: true }) : stopped;
+  };
+  /**
+   * It polls for claims and documents while it waits, and is not stopped while it works. But it may have looked just
+   * before there was anything to see, and be on its way out.
+   */
+  const startUnlessSeen = async (): Promise<void> => {
+    const endMs = host.clock.monotonicMs() + SETTLE_MS;
+    while (host.clock.monotonicMs() < endMs) {
+      const isRunning = await isActivating();
+      const status = await read();
+      if (!isRunning) {
+        if (status === undefined || status.state === "idle") await startAgain();
+        return;
+      }
+      if (status?.state === "waiting" || status?.state === "running") return;
+      await host.clock.sleep(POLL_MS);
+    }
+  };
   return {
     read,
     async state() {
@@ -34,12 +59,9 @@ export function bootstrapControl(host: Host, paths: Paths): BootstrapControl {
       return isStale ? "failed" : status.state;
     },
     async poke() {
-      // It polls for claims and documents while it waits, and is not stopped while it works.
-      if (await isActivating()) return ok(undefined);
-      // RemainAfterExit: a start of the active unit would do nothing.
-      const stopped = await host.systemd.stop(BOOTSTRAP_UNIT);
-      if (!stopped.ok) return stopped;
-      return host.systemd.start(BOOTSTRAP_UNIT, { noBlock: true });
+      if (!(await isActivating())) return startAgain();
+      void startUnlessSeen();
+      return ok(undefined);
     },
   };
 }
