@@ -67,6 +67,16 @@ describe("frame", () => {
     expect(lines).toContain("phase: provisioning");
   });
 
+  test("work is told from a wait, and what was never made is not missing", () => {
+    const bootstrap = { state: "running" as const, kind: "bootstrap" as const, message: "writing 161 MiB into slot A" };
+    const mounts = [{ path: "/var/lib/k0s", source: "", filesystem: "ext4", mounted: false }];
+    const lines = renderLines(
+      view({ bootstrap, node: node({ phase: "provisioning", storage: { arrays: [], mounts } }) }),
+    );
+    expect(lines).toContain("doing: writing 161 MiB into slot A");
+    expect(lines.join("\n")).not.toContain("not mounted");
+  });
+
   test("the stand-in is named as what it is", () => {
     const lines = renderLines(
       view({ node: node({ kubernetes: { version: "v1-sim", service: "k0s", active: true, standIn: true } }) }),

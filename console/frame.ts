@@ -19,12 +19,14 @@ export function renderLines(view: ConsoleView): readonly string[] {
     ...renderWork(view),
     ...renderClaim(view),
     ...renderKubernetes(view.node),
-    ...renderStorage(view.node),
-    ...renderNetwork(view.node),
+    ...(isMade(view.node) ? [...renderStorage(view.node), ...renderNetwork(view.node)] : []),
     ...(view.boot?.problems ?? []).map((problem) => `problem: ${problem}`),
     ...view.events.slice(-4).map((event) => `event: ${timeOf(event.atMs)} ${event.message}`),
   ].map(printable);
 }
+
+/** Before that, what its document asks for is not missing: it was never there. */
+const isMade = (node: NodeAnswer | undefined): boolean => node?.phase === "in-service" || node?.phase === "degraded";
 
 /** The same on a screen of fixed size: wrapped, cut, keys on the last line. */
 export function renderScreen(view: ConsoleView, columns = COLUMNS, rows = ROWS): readonly string[] {
@@ -67,11 +69,15 @@ function renderWork({ bootstrap, node }: ConsoleView): string[] {
   const message = isOver ? node?.operation?.message : bootstrap.message;
   return [
     ...(step === undefined ? [] : [`step: ${step}`]),
-    ...(message === undefined || message === step ? [] : [`waiting: ${message.replace(/^waiting (for )?/, "")}`]),
+    ...(message === undefined || message === step ? [] : [workLine(message)]),
     ...(bootstrap?.error ?? []).map((line, at) => (at === 0 ? `error: ${line}` : `  ${line.trim()}`)),
-    ...(bootstrap?.warnings ?? []).map((line) => `warning: ${line}`),
+    ...(bootstrap?.warnings ?? []).map((line) => `warning: ${line.replace(/^warning: /, "")}`),
   ];
 }
+
+/** A wait is told from work: one may be for a person. */
+const workLine = (message: string): string =>
+  /^waiting\b/.test(message) ? `waiting: ${message.replace(/^waiting (for )?/, "")}` : `doing: ${message}`;
 
 function renderClaim({ enrolment, node, addresses }: ConsoleView): string[] {
   if (node?.management.unauthenticated === true) {

@@ -50,6 +50,7 @@ export async function execute<S extends StepBase>(
 ): Promise<Result<void, AppError>> {
   for (const step of steps) {
     if (execution.signal?.aborted === true) return fail("stopped", "stopped between two steps");
+    execution.onStep?.(step, "running");
     execution.onMessage?.(step.title);
     const outcome = await executeStep(step, executorOf(executors, step), execution);
     execution.onMessage?.(undefined);
@@ -74,7 +75,6 @@ async function executeStep<S extends StepBase>(
   const context: StepContext = { host, secrets, report: (message) => execution.onMessage?.(message) };
   const intent = journal.intents().find((candidate) => candidate.stepId === step.id);
 
-  execution.onStep?.(step, "running");
   const before = await executor.check(step, context);
   if (!before.ok) return before;
   if (before.value === "done") {
