@@ -20,7 +20,7 @@ import { nodePaths } from "../kit/paths.ts";
 import { version } from "../kit/version.ts";
 import { installExecutors } from "../provision/install/driver.ts";
 import { nodeExecutors } from "../provision/steps.ts";
-import { raidExecutors } from "../raid/driver.ts";
+import { storageExecutors } from "../provision/storage/driver.ts";
 import { memoryState, openState } from "../state/open.ts";
 import { wireguardExecutors } from "../wireguard/driver.ts";
 import { bootstrap } from "./bootstrap.ts";
@@ -54,8 +54,7 @@ export const bootstrapCommand: Command = async (argv, io) => {
     readInventory: () => readInventory(host, boot),
     executors: (ports) => ({
       ...nodeExecutors(ports),
-      ...diskExecutors,
-      ...raidExecutors,
+      ...storageExecutors,
       ...wireguardExecutors,
       ...k0sExecutors,
     }),
