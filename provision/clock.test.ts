@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
+import { fakeHost } from "../test/support/fake-host.ts";
 import { judgeClock, unsyncedLimitMs } from "./clock.ts";
+import { waitForClock } from "./driver.ts";
 
 const built = Date.UTC(2026, 5, 1);
 const at = (year: number, month = 0): number => Date.UTC(year, month, 1);
@@ -17,7 +19,7 @@ describe("clock", () => {
     for (const year of [1970, 2000]) {
       const verdict = judge(at(year), { waitedMs: 10 * unsyncedLimitMs, isSynced: year === 2000 });
       expect(verdict.kind).toBe("wait");
-      expect(verdict.kind === "wait" ? verdict.message : "").toContain(`${year}-01-01T00:00:00Z`);
+      expect(verdict.kind === "wait" ? verdict.message : "").toContain(`${year}-01-01T00:00Z`);
     }
   });
 
@@ -52,5 +54,39 @@ describe("clock", () => {
       if (verdict.kind === "wait") messages.add(verdict.message);
     }
     expect(messages.size).toBe(4);
+  });
+});
+
+describe("waiting for it", () => {
+  const at2026 = Date.UTC(2026, 0, 1);
+
+  test("two minutes from boot, said, then a warning; a retry does not wait again", async () => {
+    const host = fakeHost({ nowMs: at2026, programs: { timedatectl: () => "no\n" } });
+    const messages: string[] = [];
+    const report = (message: string): void => void messages.push(message);
+    const first = await waitForClock(host, { imageMs: at2026 - 1000 }, { report });
+    expect(first.ok && first.value).toContain("no time server answered");
+    expect(host.clock.monotonicMs()).toBeLessThan(unsyncedLimitMs + 5_000);
+    expect(messages.length).toBeGreaterThan(2);
+    messages.length = 0;
+    expect((await waitForClock(host, { imageMs: at2026 - 1000 }, { report })).ok).toBe(true);
+    expect(messages).toEqual([]);
+  });
+
+  test("a clock below the floor is waited for until somebody sets it", async () => {
+    const host = fakeHost({ nowMs: 0, programs: { timedatectl: () => "no\n" } });
+    const messages: string[] = [];
+    const done = await waitForClock(
+      host,
+      { imageMs: at2026 },
+      {
+        report: (message) => {
+          messages.push(message);
+          if (messages.length === 5) host.setNow(at2026 + 1000);
+        },
+      },
+    );
+    expect(done.ok).toBe(true);
+    expect(messages[0]).toContain("1970-01-01");
   });
 });

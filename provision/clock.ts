@@ -29,6 +29,7 @@ export function judgeClock(input: {
   readonly nowMs: number;
   readonly floor: ClockFloor;
   readonly isSynced: boolean;
+  /** How long time servers were asked already. */
   readonly waitedMs: number;
 }): ClockVerdict {
   const floor = floorOf(input.floor);
@@ -58,7 +59,8 @@ export function judgeClock(input: {
   return { kind: "warn", message: `no time server answered; the clock (${now}) is taken as it is` };
 }
 
+/** To the minute: a message that changes each second would flood a serial line. */
 function isoOf(ms: number): string {
-  const seconds = Number.isFinite(ms) && Math.abs(ms) < 8.64e15 ? new Date(ms).toISOString() : String(ms);
-  return seconds.replace(/\.\d+Z$/, "Z");
+  const text = Number.isFinite(ms) && Math.abs(ms) < 8.64e15 ? new Date(ms).toISOString() : String(ms);
+  return text.replace(/:\d\d\.\d+Z$/, "Z");
 }

@@ -147,14 +147,14 @@ export async function waitForClock(
   floor: ClockFloor,
   { report, signal }: Waiting,
 ): Promise<Result<string | undefined, AppError>> {
-  const startMs = host.clock.monotonicMs();
   let last = "";
   for (;;) {
     const verdict = judgeClock({
       nowMs: host.clock.nowMs(),
       floor,
       isSynced: await isClockSynced(host),
-      waitedMs: host.clock.monotonicMs() - startMs,
+      // Since boot: time servers were asked from then on, and a retry need not wait again.
+      waitedMs: host.clock.monotonicMs(),
     });
     if (verdict.kind === "ok") return ok(undefined);
     if (verdict.kind === "warn") return ok(verdict.message);
