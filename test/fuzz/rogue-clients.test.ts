@@ -130,7 +130,11 @@ test(
     for (const [kind, number] of counts) expect([kind, number]).toEqual([kind, TRIES]);
     expect(sessions).toEqual([]);
     const seconds = ((performance.now() - before) / 1000).toFixed(1);
-    process.stderr.write(`${jobs.length} clients of ${counts.size} kinds, ${TRIES} tries each, in ${seconds} s\n`);
+    const residentKiB = Number(/VmRSS:\s+(\d+)/.exec(await Bun.file(`/proc/${daemon.pid}/status`).text())?.[1]);
+    process.stderr.write(
+      `${jobs.length} clients of ${counts.size} kinds, ${TRIES} tries each, in ${seconds} s; the daemon holds ${Math.round(residentKiB / 1024)} MiB\n`,
+    );
+    expect(residentKiB).toBeLessThan(512 * 1024);
 
     // What each of the good ones asked for is in the audit under its own name and no other's.
     const state = open();
