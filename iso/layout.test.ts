@@ -30,7 +30,7 @@ describe("planLayout", () => {
     test(`${sectorBytes}-byte sectors: partitions follow each other, aligned, inside the usable area`, () => {
       fc.assert(
         fc.property(
-          fc.integer({ min: 6, max: 4000 }),
+          fc.integer({ min: 7, max: 4000 }),
           fc.integer({ min: 0, max: 2 ** 20 }),
           fc.integer({ min: 1, max: GIB / 2 }),
           (gib, extraSectors, rootImageBytes) => {
