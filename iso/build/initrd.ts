@@ -1,11 +1,13 @@
 /** The two initramfs: a small one for CD and disk, one with network drivers for PXE. */
-import { cpSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { Glob } from "bun";
 import { KEPT_ETC } from "../../kit/paths.ts";
 import { BIOS_MODULES, installedCorePrefix } from "../grub.ts";
+import { initrdComplaints } from "../initrd-content.ts";
 import { addTree, inRoot, kernelOf, packageVersions, takeBootFiles, unpackBase } from "./base.ts";
 import type { Base } from "./base.ts";
-import { cached, hashTrees, keyOf } from "./run.ts";
+import { BuildError, cached, hashTrees, keyOf } from "./run.ts";
 
 export interface BootFiles {
   readonly key: string;
@@ -18,6 +20,19 @@ interface InitrdOptions {
   readonly cache: string;
   readonly work: string;
   readonly epoch: number;
+}
+
+/** An initramfs that could touch a foreign disk is not built at all. */
+function inspect(root: string, name: string): void {
+  inRoot(root, ["unmkinitramfs", `/${name}`, "/unpacked"]);
+  const unpacked = existsSync(join(root, "unpacked/main")) ? join(root, "unpacked/main") : join(root, "unpacked");
+  const contents = new Map<string, number>();
+  for (const path of new Glob("**/*").scanSync({ cwd: unpacked, dot: true, followSymlinks: false })) {
+    contents.set(path, lstatSync(join(unpacked, path)).size);
+  }
+  const complaints = initrdComplaints(contents, readFileSync(join(unpacked, "etc/mdadm/mdadm.conf"), "utf8"));
+  if (complaints.length > 0) throw new BuildError(`the ${name} is not fit to boot:\n${complaints.join("\n")}`);
+  rmSync(join(root, "unpacked"), { recursive: true, force: true });
 }
 
 export function makeBootFiles(base: Base, options: InitrdOptions): BootFiles {
@@ -53,6 +68,7 @@ export function makeBootFiles(base: Base, options: InitrdOptions): BootFiles {
         CORIUM_NETWORK: hasNetwork,
         SOURCE_DATE_EPOCH: String(epoch),
       });
+      inspect(root, name);
       renameSync(join(root, name), join(target, name));
     }
     // GRUB's own tool and modules must be of one version, so it runs in the tree that it came with.
