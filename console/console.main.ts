@@ -3,7 +3,8 @@ import type { Command, CommandIo } from "../kit/command.ts";
 import { realHost } from "../host/real.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { version } from "../kit/version.ts";
-import { renderLines, renderScreen } from "./frame.ts";
+import { bridge, renderLines, renderScreen } from "./frame.ts";
+import type { ConsoleView } from "./model.ts";
 import { eventFeed, gatherView, socketGet } from "./gather.ts";
 import { openTty, type Tty } from "./tty.ts";
 import { viewFor } from "./views.ts";
@@ -51,6 +52,8 @@ const gather = () => gatherView({ host, paths, get, events, version });
 
 async function show(tty: Tty, io: CommandIo): Promise<void> {
   let shown: readonly string[] | undefined;
+  let lastNode: ConsoleView["node"];
+  let misses = 0;
   const typed: string[] = [];
   let wake = new AbortController();
   tty.onLine((line) => {
@@ -68,7 +71,10 @@ async function show(tty: Tty, io: CommandIo): Promise<void> {
       }
       shown = tty.isScreen || key === "" ? undefined : shown;
     }
-    const view = await gather();
+    const fresh = await gather();
+    const view = bridge(fresh, lastNode, misses);
+    misses = fresh.node === undefined ? misses + 1 : 0;
+    lastNode = fresh.node ?? lastNode;
     const next = tty.isScreen ? renderScreen(view) : renderLines(view);
     if (shown === undefined) await tty.write(tty.isScreen ? paintAll(next) : appendAll(next));
     else {

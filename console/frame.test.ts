@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { NodeAnswer } from "../api/contract.ts";
 import type { ConsoleView } from "./model.ts";
-import { COLUMNS, renderLines, renderScreen, ROWS, wrap } from "./frame.ts";
+import { bridge, COLUMNS, renderLines, renderScreen, ROWS, wrap } from "./frame.ts";
 import { appendChanges, paintAll, paintChanges } from "./writer.ts";
 
 const fingerprint = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU";
@@ -75,6 +75,14 @@ describe("frame", () => {
     );
     expect(lines).toContain("doing: writing 161 MiB into slot A");
     expect(lines.join("\n")).not.toContain("not mounted");
+  });
+
+  test("an API that misses an answer or two changes nothing on the screen, one that stays away is named", () => {
+    const last = node();
+    const silent = view({ apiProblem: "not answering yet" });
+    expect(renderLines(bridge(silent, last, 0))).toEqual(renderLines(view({ node: last })));
+    expect(renderLines(bridge(silent, last, 3))).toContain("api: not answering yet");
+    expect(renderLines(bridge(silent, undefined, 0))).toContain("api: not answering yet");
   });
 
   test("the stand-in is named as what it is", () => {

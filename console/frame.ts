@@ -36,6 +36,13 @@ export function renderScreen(view: ConsoleView, columns = COLUMNS, rows = ROWS):
   return [...body, KEYS.slice(0, columns)];
 }
 
+/** A machine that is busy may be late with an answer or two: that is no reason to draw everything anew. */
+export function bridge(view: ConsoleView, last: NodeAnswer | undefined, misses: number): ConsoleView {
+  if (view.node !== undefined || last === undefined || misses >= 3) return view;
+  const { apiProblem: _, ...rest } = view;
+  return { ...rest, node: last };
+}
+
 export function phaseOf(view: ConsoleView): string {
   if (view.node !== undefined) return view.node.phase;
   if (view.boot?.mode === "live") return "live";
