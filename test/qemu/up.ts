@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { NodeAnswer } from "../../api/contract.ts";
+import { startTimeServer } from "./harness/time-server.ts";
 import { type Machine, attachConsole, folder, runningMachine, startMachine, stopMachine } from "./up/machine.ts";
 
 const repository = join(import.meta.dir, "../..");
@@ -108,6 +109,8 @@ async function up(): Promise<void> {
   stopMachine();
   const iso = await buildIso();
   say("booting it on a virtual machine: one empty system disk, two empty data disks");
+  const time = await startTimeServer();
+  if (time === undefined) say("port 123 is taken: the machine asks whoever answers there for the time");
   const { machine, serial, qmp } = await startMachine(iso);
   const lastLine = (): string => serial.tail(1).trim();
   try {
@@ -134,6 +137,7 @@ async function up(): Promise<void> {
     // One reader at a time: ./dev console wants the line.
     serial.close();
     qmp.close();
+    time?.close();
   }
   say("the node is in service");
   await printNext(machine);
