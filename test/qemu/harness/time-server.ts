@@ -41,7 +41,7 @@ export async function startTimeServer(): Promise<TimeServer | undefined> {
         },
       },
     });
-    return { close: () => void socket.close() };
+    return { close: () => socket.close() };
   } catch {
     return undefined;
   }
