@@ -25,6 +25,8 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
   const { host, enrolment } = services;
   let next = mode;
   let lastProblem = "";
+  let seen = await readSource1(services);
+  let isSettled = mode !== undefined && mode.problem === undefined;
   let floorAtMs = host.clock.monotonicMs();
   let isOpen = enrolment !== undefined;
   for (let waitedMs = 0; !signal.aborted;) {
@@ -52,10 +54,20 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
     }
     if (isOpen && waitedMs >= LOOK_AGAIN_MS && !signal.aborted) {
       waitedMs = 0;
+      const text = await readSource1(services);
+      // A URL that answered is not asked again; what a person writes on the node is seen.
+      if (isSettled && text === seen) continue;
+      seen = text;
       next = await readApiMode(host, await findOwn(), signal);
+      isSettled = next.problem === undefined;
     }
   }
   return false;
+}
+
+async function readSource1({ host, paths }: ApiServices): Promise<string> {
+  const text = await host.files.readText(paths.config, { maxBytes: 2 * 1024 * 1024 });
+  return text.ok ? text.value : "";
 }
 
 function claimByDocument(state: State, claim: NonNullable<ApiMode["claim"]>, atMs: number): void {
