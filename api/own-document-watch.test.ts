@@ -29,7 +29,7 @@ async function watch(text?: string): Promise<Watched> {
     looks += 1;
     return findOwnDocument({ host: fake, paths: services.paths, state });
   };
-  const mode = await readApiMode(fake, await findOwn());
+  const mode = await readApiMode(fake, await findOwn(), { isClaimed: false });
   const ended = watchOwnDocument({ services, state, mode, findOwn, say: () => {}, signal: stopping.signal });
   return { api, ended, looks: () => looks, stop: () => stopping.abort() };
 }

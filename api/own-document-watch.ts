@@ -58,7 +58,7 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
       // A URL that answered is not asked again; what a person writes on the node is seen.
       if (isSettled && text === seen) continue;
       seen = text;
-      next = await readApiMode(host, await findOwn(), signal);
+      next = await readApiMode(host, await findOwn(), { isClaimed: false, signal });
       isSettled = next.problem === undefined;
     }
   }

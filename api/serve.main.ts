@@ -18,6 +18,7 @@ import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import { version } from "../kit/version.ts";
+import { loadX509 } from "../pki/x509.ts";
 import type { State } from "../state/open.ts";
 import { memoryState, openState } from "../state/open.ts";
 import { closeAbandoned } from "../supervisor/abandoned.ts";
@@ -122,7 +123,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const look = { host, paths, state, ...(boot === undefined ? {} : { boot }) };
   const findOwn = () => findOwnDocument(look);
   const mode = await withDeadline(
-    findOwn().then((own) => readApiMode(host, own, io.signal)),
+    findOwn().then((own) => readApiMode(host, own, { isClaimed: state.claim.get() !== undefined, signal: io.signal })),
     FIRST_LOOK_MS,
   );
   if (mode?.isEnabled === false) {
@@ -196,6 +197,8 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   }
   const { remote, local } = doors.value;
   notify("READY=1");
+  // The first caller need not wait for it.
+  setTimeout(loadX509, 0);
   // Read by those who gave port 0.
   say(`corium serve: listening on port ${remote.port}, fingerprint ${identity.value.fingerprint}`);
 

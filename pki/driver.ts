@@ -16,8 +16,6 @@ export const AUTHORITY_YEARS = 10;
 export const SERVER_YEARS = 20;
 export const CLIENT_LIFETIME_MS = 90 * DAY_MS;
 
-x509.cryptoProvider.set(crypto);
-
 /** The operators' authority: path length 0, so that it can only sign clients. */
 export async function mintAuthority(input: {
   readonly commonName: string;

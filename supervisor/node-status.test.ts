@@ -139,6 +139,16 @@ describe("status", () => {
     expect(node).toMatchObject({ overlay: [], machine: { cores: 2 } });
   });
 
+  test("those who ask at once share one look; the next one looks anew", async () => {
+    let looks = 0;
+    const collectors: Collectors = { ...nothing, arrays: async () => ((looks += 1), []) };
+    const one = status(memoryState(), { collectors });
+    await Promise.all([one.node(), one.node(), one.node()]);
+    expect(looks).toBe(1);
+    await one.node();
+    expect(looks).toBe(2);
+  });
+
   test("what it is doing right now", async () => {
     const state = memoryState();
     const begun = state.operations.begin({ kind: "bootstrap", requester: { kind: "document" }, version: "1", atMs: 1 });
@@ -224,7 +234,7 @@ describe("bootstrap as the API sees it", () => {
 describe("what the node's own document says of the API", () => {
   const mode = async (text: string | undefined) => {
     const host = fakeHost(text === undefined ? {} : { files: { "/etc/corium/config.yaml": text } });
-    return readApiMode(host, await findOwnDocument({ host, paths, state: memoryState() }));
+    return readApiMode(host, await findOwnDocument({ host, paths, state: memoryState() }), { isClaimed: false });
   };
 
   test("nothing, off, insecure, an invalid document", async () => {

@@ -60,13 +60,19 @@ export interface ApiMode {
 }
 
 /** An invalid document decides nothing here: bootstrap refuses it and says why. */
-export async function readApiMode(host: Host, own: OwnDocument, signal?: AbortSignal): Promise<ApiMode> {
+export async function readApiMode(
+  host: Host,
+  own: OwnDocument,
+  { isClaimed, signal }: { readonly isClaimed: boolean; readonly signal?: AbortSignal },
+): Promise<ApiMode> {
   const open: ApiMode = { isEnabled: true, isInsecure: false };
   if (own.kind !== "found") return own.kind === "none" ? open : { ...open, problem: own.error };
   const { document } = parseDocument(own.text, { nowMs: host.clock.nowMs() });
   const api = document?.api;
   if (document === undefined || api === undefined) return open;
   if (!api.enabled) return { ...open, isEnabled: false };
+  // Once a CA is pinned the document is not consulted about it any more.
+  if (isClaimed) return open;
   const authority = await readOperatorCa(host, api, signal);
   if (!authority.ok) return { ...open, problem: authority.error };
   if (authority.value === undefined) return { ...open, isInsecure: api.insecure };

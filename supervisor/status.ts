@@ -84,6 +84,56 @@ export function createStatus(input: StatusInput): Status {
     });
   };
 
+  const collect = async (): Promise<NodeAnswer> => {
+    const known = readKnown();
+    const document = known?.document;
+    const machine = await readMachine(host);
+    const [config, bootstrap, kubernetes, arrays, mounts, overlay, addresses, hardware] = await Promise.all([
+      configStatus(machine.hostname),
+      input.bootstrap.state(),
+      part(readKubernetes(input, document, readK0sVersion), undefined),
+      part(collectors.arrays(document), []),
+      part(collectors.mounts(document), []),
+      part(collectors.overlay(document), []),
+      part(collectors.addresses(), undefined),
+      part(collectors.hardware(), undefined),
+    ]);
+    const phase = phaseOf(bootstrap);
+    const checks = judge({
+      problems: problems(),
+      isInService: isInService(),
+      bootstrap,
+      kubernetes,
+      arrays,
+      mounts,
+      overlay,
+    });
+    const claim = state.claim.get();
+    const operation = state.operations.running();
+    const ha = haOf(document, addresses);
+    return {
+      hostname: machine.hostname,
+      machineID: machine.machineId,
+      bootstrapped: isInService(),
+      phase,
+      ...identityOf(known, state.baseline.get()),
+      os: { name: machine.osName, kernel: machine.kernel, booted: bootedOf(input) },
+      ...(hardware === undefined ? {} : { machine: hardware }),
+      ...(kubernetes === undefined ? {} : { kubernetes }),
+      health: { verdict: verdictOf(checks), uptimeSeconds: machine.uptimeSeconds, checks },
+      management: {
+        ...(claim === undefined ? {} : { claimedBy: claim.fingerprint }),
+        ...(claim?.by === "insecure" ? { unauthenticated: true } : {}),
+      },
+      storage: { arrays, mounts },
+      overlay,
+      ...(ha === undefined ? {} : { ha }),
+      config: { state: config.state, reasons: config.reasons.map(({ message }) => message) },
+      ...(operation === undefined ? {} : { operation: shortOf(operation) }),
+    };
+  };
+  let collecting: Promise<NodeAnswer> | undefined;
+
   return {
     async health() {
       const role = readKnown()?.document.role;
@@ -96,54 +146,11 @@ export function createStatus(input: StatusInput): Status {
       };
     },
     config: async () => configStatus((await readMachine(host)).hostname),
-    async node() {
-      const known = readKnown();
-      const document = known?.document;
-      const [machine, bootstrap, kubernetes, arrays, mounts, overlay, addresses, hardware] = await Promise.all([
-        readMachine(host),
-        input.bootstrap.state(),
-        part(readKubernetes(input, document, readK0sVersion), undefined),
-        part(collectors.arrays(document), []),
-        part(collectors.mounts(document), []),
-        part(collectors.overlay(document), []),
-        part(collectors.addresses(), undefined),
-        part(collectors.hardware(), undefined),
-      ]);
-      const config = await configStatus(machine.hostname);
-      const phase = phaseOf(bootstrap);
-      const checks = judge({
-        problems: problems(),
-        isInService: isInService(),
-        bootstrap,
-        kubernetes,
-        arrays,
-        mounts,
-        overlay,
-      });
-      const claim = state.claim.get();
-      const operation = state.operations.running();
-      const ha = haOf(document, addresses);
-      return {
-        hostname: machine.hostname,
-        machineID: machine.machineId,
-        bootstrapped: isInService(),
-        phase,
-        ...identityOf(known, state.baseline.get()),
-        os: { name: machine.osName, kernel: machine.kernel, booted: bootedOf(input) },
-        ...(hardware === undefined ? {} : { machine: hardware }),
-        ...(kubernetes === undefined ? {} : { kubernetes }),
-        health: { verdict: verdictOf(checks), uptimeSeconds: machine.uptimeSeconds, checks },
-        management: {
-          ...(claim === undefined ? {} : { claimedBy: claim.fingerprint }),
-          ...(claim?.by === "insecure" ? { unauthenticated: true } : {}),
-        },
-        storage: { arrays, mounts },
-        overlay,
-        ...(ha === undefined ? {} : { ha }),
-        config: { state: config.state, reasons: config.reasons.map(({ message }) => message) },
-        ...(operation === undefined ? {} : { operation: shortOf(operation) }),
-      };
-    },
+    // Consoles and people ask at the same time: one look at the machine answers them all.
+    node: () =>
+      (collecting ??= collect().finally(() => {
+        collecting = undefined;
+      })),
   };
 }
 
