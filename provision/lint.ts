@@ -5,6 +5,7 @@
 import type { Document } from "../config/document.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { Link, MachineFacts } from "./facts.ts";
+import type { PlanningCode } from "./finding-codes.ts";
 import { boundaryAddresses, familyOf, isSameAddress, rangesOverlap, recordAddresses, vrrpLink } from "./addresses.ts";
 import { defaultRoute, globalAddresses, isNic } from "./facts.ts";
 
@@ -32,7 +33,6 @@ export function lintBootstrap(input: LintInput): readonly Finding[] {
   const { document, facts } = input;
   return [
     ...lintMachine(document, facts),
-    ...lintUnsupported(document),
     ...lintOldData(input),
     ...lintRanges(document, facts),
     ...lintOverlay(document, facts),
@@ -41,14 +41,14 @@ export function lintBootstrap(input: LintInput): readonly Finding[] {
   ];
 }
 
-const error = (code: string, path: string, message: string, hint?: string): Finding => ({
+const error = (code: PlanningCode, path: string, message: string, hint?: string): Finding => ({
   severity: "error",
   code,
   path,
   message,
   ...(hint === undefined ? {} : { hint }),
 });
-const warning = (code: string, path: string, message: string, hint?: string): Finding => ({
+const warning = (code: PlanningCode, path: string, message: string, hint?: string): Finding => ({
   ...error(code, path, message, hint),
   severity: "warning",
 });
@@ -82,18 +82,6 @@ function lintMachine(document: Document, facts: MachineFacts): Finding[] {
     );
   }
   return findings;
-}
-
-/** Valid in the document, but not carried out by this release: refused rather than left out silently. */
-function lintUnsupported(document: Document): Finding[] {
-  return [
-    ...document.zfs.map((_, index) =>
-      error("unsupported", `zfs[${index}]`, "this image has no ZFS", "use the ZFS flavour of the image"),
-    ),
-    ...document.luks.map((_, index) =>
-      error("unsupported", `luks[${index}]`, "encrypted volumes are not built by this release yet"),
-    ),
-  ];
 }
 
 function lintOldData({ facts, hasK0sRecord }: LintInput): Finding[] {

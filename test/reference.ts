@@ -7,6 +7,7 @@ import { DOCUMENT_BODY_BYTES, SMALL_BODY_BYTES } from "../api/route.ts";
 import { ROUTES } from "../api/routes/all.ts";
 import { explainAll, type Explanation } from "../config/explain.ts";
 import { CODES } from "../config/messages/codes.ts";
+import { PLANNING_CODES } from "../provision/finding-codes.ts";
 import { classOf } from "../supervisor/field-class.ts";
 
 const folder = join(import.meta.dir, "../docs/reference");
@@ -56,6 +57,15 @@ function findingsPage(): string {
 What \`corium validate\`, the API and the node say about a document. A code keeps its meaning for ever. ${MADE}
 
 ${markdown(["code", "severity", "meaning"], rows)}
+
+## On a node
+
+What a node adds when it plans an installation or its first boot: the document is valid, the machine is the question.
+
+${markdown(
+  ["code", "meaning"],
+  Object.entries(PLANNING_CODES).map(([code, meaning]) => [`\`${code}\``, meaning]),
+)}
 `;
 }
 

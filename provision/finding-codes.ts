@@ -1,0 +1,48 @@
+/**
+ * Every code of a finding that a node makes when it plans: the document is valid, this machine is the question. A
+ * contract like that of config/messages/codes.ts: a code keeps its meaning for ever.
+ */
+export const PLANNING_CODES = {
+  "disk-not-found": "no disk of this machine is the one that the document means",
+  "disk-ambiguous": "several disks match where it must be exactly one",
+  "claimed-twice": "two entries of the document mean the same disk",
+  "holds-data": "a disk holds data and the document does not say wipe: true",
+  "in-use": "a disk is mounted, swapped on or open, which wipe never covers",
+  held: "an array or mapping holds a disk together with others that may not be lost",
+  unreadable: "a disk could not be read well enough to decide about it",
+  "own-data": "a disk holds what this node itself made",
+  "own-incomplete": "what this node made is there, but not all of it",
+  adopted: "storage of an earlier installation for this very purpose is taken over as it is",
+  "kernel-name": "a device name that can be another disk at the next boot",
+  "mixed-sectors": "members of one array have sectors of different sizes",
+  "unequal-sizes": "members of one array differ in size, and what is above the smallest is lost",
+  "spare-too-small": "a spare is smaller than the members that it may have to stand in for",
+  "write-hole": "levels 5 and 6 can lose what is being written at a power cut",
+  "sector-size": "a disk has sectors of a size that is not supported",
+  "disk-too-small": "the disk is smaller than what has to be on it",
+  installed: "the disk holds an installed Corium",
+  "not-in-release": "this release does not carry out what the document asks for",
+  missing: "something that this machine can't do without is not given",
+  "no-cgroup2": "the kernel has no cgroup v2 hierarchy",
+  memory: "the machine has too little memory, or little",
+  "k0s-missing": "the k0s of the image does not answer",
+  "k0s-version": "the document asserts another k0s than the image holds",
+  "old-k0s": "data of another k0s installation lies at /var/lib/k0s",
+  "range-overlap": "a cluster range holds the node's own network, gateway or name server",
+  "overlay-swallows": "an allowed range takes something into the tunnel that must stay outside",
+  "overlay-mtu": "an overlay's packets are larger than what carries them",
+  "no-link": "there is no interface to hold the virtual address",
+  "vip-off-subnet": "the virtual address is in no network of its interface",
+  "vip-boundary": "the virtual address is the first or last of its network",
+  "vip-own": "the virtual address is an address of the node itself",
+  "vip-gateway": "the virtual address is the gateway",
+  "vip-taken": "somebody answers for the virtual address already",
+  "cluster-exists": "the cluster that the document would found is there already",
+  "endpoint-elsewhere": "cluster.endpoint does not resolve to the virtual address",
+  "leased-address": "the address of a controller is leased",
+  "k0s-schema": "k0s will refuse what the patch makes of its configuration",
+  "k0s-unknown-key": "the patch has a key that k0s does not know",
+  "port-taken": "the patch gives somebody the port of the node's API",
+} as const;
+
+export type PlanningCode = keyof typeof PLANNING_CODES;
