@@ -174,6 +174,8 @@ export interface SecretSourceField {
     readonly authFile?: string;
     readonly waitFor?: string;
   };
+  /** Where an earlier attempt has put it: a source may give it once only. One try at the source, then this. */
+  readonly fallbackFile?: string;
 }
 
 /** All of them at once, so that their waits overlap; every failure is told, not only the first. */
@@ -204,13 +206,17 @@ async function resolveOne(
   { report, signal }: Waiting,
 ): Promise<Result<Secret, AppError>> {
   const { source } = field;
+  const stored = field.fallbackFile === undefined ? undefined : await host.files.readText(field.fallbackFile);
+  const fallback = stored?.ok === true ? stored.value.trim() : "";
   const startMs = host.clock.monotonicMs();
-  const limitMs = source.waitFor === undefined ? 0 : (parseDuration(source.waitFor) ?? 0);
+  const limitMs = fallback !== "" || source.waitFor === undefined ? 0 : (parseDuration(source.waitFor) ?? 0);
   for (let attempt = 0; ; attempt++) {
     const outcome = await attemptSecret(host, field);
     if (outcome.kind === "value") return ok(new Secret(field.path, outcome.text));
     const leftMs = limitMs - (host.clock.monotonicMs() - startMs);
-    if (outcome.kind === "never" || leftMs <= 0) return err(outcome.error);
+    if (outcome.kind === "never" || leftMs <= 0) {
+      return fallback === "" ? err(outcome.error) : ok(new Secret(field.path, fallback));
+    }
     const reason = outcome.error.cause?.message ?? outcome.error.message;
     report(`waiting up to ${source.waitFor ?? ""} for ${field.path}: ${reason}`);
     await host.clock.sleep(Math.min(backoffMs(attempt), leftMs), signal);

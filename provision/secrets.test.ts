@@ -79,6 +79,24 @@ describe("resolving", () => {
     expect(limited.clock.monotonicMs() - beforeMs).toBe(90_000);
   });
 
+  test("a token that was fetched once is kept for the retry, but a new one at the source is preferred", async () => {
+    const host = fakeHost({ files: { "/etc/k0s/join-token": "stored\n" } });
+    const join = {
+      path: "join.tokenFrom",
+      source: { file: "/token", waitFor: "1h" },
+      fallbackFile: "/etc/k0s/join-token",
+    };
+    const get = async (): Promise<string | undefined> => {
+      const got = await resolveSecrets(host, [join], { report: () => {} });
+      return got.ok ? got.value.get("join.tokenFrom")?.reveal() : undefined;
+    };
+    const beforeMs = host.clock.monotonicMs();
+    expect(await get()).toBe("stored");
+    expect(host.clock.monotonicMs()).toBe(beforeMs);
+    host.put("/token", "fresh\n");
+    expect(await get()).toBe("fresh");
+  });
+
   test("401 is not waited out, and every failing field is named, none with its secret", async () => {
     const host = fakeHost({ files: { "/auth": "bearer-secret\n" } });
     let sentBearer = "";

@@ -15,6 +15,8 @@ import { RENDER_VERSION } from "../apply/render-version.ts";
 import { fail } from "../kit/app-error.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
 import { ok } from "../kit/result.ts";
+import { K0S_JOIN_TOKEN } from "../k0s/paths.ts";
+import type { SecretSourceField } from "../provision/driver.ts";
 import type { Secret } from "../kit/secret.ts";
 import { probeCluster, readFacts, readImageTime } from "../provision/driver.ts";
 import { finishTable } from "../provision/install/driver.ts";
@@ -169,7 +171,7 @@ function nodePorts(
       reporter.warn(message);
       state.events.add({ atMs: host.clock.nowMs(), kind: "bootstrap", severity: "warning", message });
     },
-    secretSources: new Map(namedSecrets(documentSecrets).map((secret) => [secret.path, secret])),
+    secretSources: new Map(namedSecrets(documentSecrets).map((secret) => [secret.path, withFallback(secret)])),
     checkSecret: (path, secret) => {
       const role = document.role === undefined ? {} : { role: document.role };
       return checkResolvedSecret(path, secret, { ...role, nowMs: host.clock.nowMs() });
@@ -205,6 +207,10 @@ function nodePorts(
     recordMarker: (atMs) => state.meta.set("in-service-at-ms", String(atMs)),
   };
 }
+
+/** A new token at the source is preferred; but a join token may be good for a single fetch. */
+const withFallback = (secret: NamedSecret): SecretSourceField =>
+  secret.path === "join.tokenFrom" ? { ...secret, fallbackFile: K0S_JOIN_TOKEN } : secret;
 
 function isRecorded({ state }: BootstrapServices, step: BaselineStep): boolean {
   const found = state.baseline.get();
