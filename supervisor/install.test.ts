@@ -1,0 +1,141 @@
+import { describe, expect, test } from "bun:test";
+import type { BootFacts } from "../kit/paths.ts";
+import type { Executors, StepExecutor } from "../kit/step.ts";
+import type { InstallStep } from "../provision/install/model.ts";
+import type { BootstrapServices } from "./bootstrap-services.ts";
+import { findDocument } from "../config/driver.ts";
+import { fail } from "../kit/app-error.ts";
+import { nodePaths } from "../kit/paths.ts";
+import { ok } from "../kit/result.ts";
+import { memoryState } from "../state/open.ts";
+import { machine } from "../test/machines/machines.ts";
+import { fakeHost } from "../test/support/fake-host.ts";
+import { bootstrap } from "./bootstrap.ts";
+import { parseBootstrapStatus } from "./bootstrap-status.ts";
+import { createReporter } from "./reporter.ts";
+
+const paths = nodePaths();
+const boot: BootFacts = {
+  mode: "live",
+  rootHash: "a".repeat(64),
+  image: { directory: "/run/corium/medium/corium", hashOffsetBytes: 4096 },
+  medium: { device: "/dev/sr0", mountPoint: "/run/corium/medium" },
+};
+
+function live(document: string | undefined, broken?: InstallStep["kind"]) {
+  const image = "/run/corium/medium/corium";
+  let faulty = broken;
+  const done: string[] = [];
+  const host = fakeHost({
+    keptEtc: null,
+    files: {
+      [`${image}/root.img`]: "x".repeat(8192),
+      [`${image}/vmlinuz`]: "k",
+      [`${image}/initrd`]: "i",
+      ...(document === undefined ? {} : { "/run/corium/medium/config.yaml": document }),
+    },
+    programs: { systemctl: () => "" },
+  });
+  const state = memoryState();
+  const executor: StepExecutor<InstallStep> = {
+    argv: () => [],
+    check: async ({ id }) => ok(done.includes(id) ? "done" : "todo"),
+    run: async ({ id, kind }) => {
+      if (kind === faulty) return fail("tool", "sfdisk failed: it is write-protected");
+      done.push(id);
+      return ok(undefined);
+    },
+  };
+  const kinds = [
+    "disk:wipe",
+    "install:partition",
+    "install:slot",
+    "install:loader",
+    "install:state",
+    "install:document",
+    "install:boot",
+  ];
+  const services: BootstrapServices = {
+    host,
+    state,
+    paths,
+    boot,
+    version: "0.1.0",
+    cmdline: "console=ttyS0 corium.mode=live",
+    reporter: createReporter(host.files, paths.runDir, "install", () => undefined),
+    findDocument: () => findDocument(host, { paths, boot, cmdline: "" }),
+    readInventory: async () => ok(machine("blank-pair")),
+    executors: () => {
+      throw new Error("a live system never becomes a node");
+    },
+    installExecutors: () =>
+      Object.fromEntries(kinds.map((kind) => [kind, executor])) as unknown as Executors<InstallStep>,
+  };
+  const rebooted = (): boolean => host.calls.some((call) => call === "exec systemctl --no-block reboot");
+  return {
+    services,
+    state,
+    done,
+    rebooted,
+    repair: () => void (faulty = undefined),
+    status: () => parseBootstrapStatus(host.text("/run/corium/bootstrap.json") ?? ""),
+  };
+}
+
+async function readLargeDisks() {
+  const inventory = machine("blank-pair");
+  return ok({ ...inventory, disks: inventory.disks.map((disk) => ({ ...disk, sizeBytes: 2 ** 34 })) });
+}
+
+const wanted = "role: single\ninstall: {disk: {serial: A}}\n";
+
+describe("a live system", () => {
+  test("without a document, or with one that installs nothing, it stays claimable and says so", async () => {
+    for (const [document, message] of [
+      [undefined, /claimed and given a document with install/],
+      ["role: single\n", /has no install; a live system never becomes a node/],
+    ] as const) {
+      const of = live(document);
+      expect(await bootstrap(of.services)).toBe(0);
+      expect(of.status()).toMatchObject({ state: "idle", kind: "install" });
+      expect(of.status()?.message).toMatch(message);
+      expect(of.state.operations.list()).toEqual([]);
+      expect(of.rebooted()).toBe(false);
+    }
+  });
+
+  test("B008: a disk that is too small is refused with needed and found bytes, before anything is written", async () => {
+    const of = live(wanted);
+    expect(await bootstrap(of.services)).toBe(1);
+    expect(of.status()?.error?.join("\n")).toMatch(/the disk has 536870912 bytes, \d+ are needed/);
+    expect(of.done).toEqual([]);
+    expect(of.rebooted()).toBe(false);
+  });
+
+  test("it installs by itself, records the operation, and restarts from the disk", async () => {
+    const of = live(wanted);
+    expect(await bootstrap({ ...of.services, readInventory: readLargeDisks })).toBe(0);
+    expect(of.done.at(-1)).toBe("install:boot");
+    expect(of.state.operations.list()).toMatchObject([{ kind: "install", phase: "succeeded" }]);
+    expect(of.status()).toMatchObject({ state: "done", message: "installed; restarting from the disk" });
+    expect(of.rebooted()).toBe(true);
+  });
+
+  test("a failure is shown with its cause, does not restart, and a retry goes on", async () => {
+    const of = live(wanted, "install:loader");
+    const services = { ...of.services, readInventory: readLargeDisks };
+    expect(await bootstrap(services)).toBe(1);
+    expect(of.status()?.error?.[0]).toContain("install:loader): sfdisk failed: it is write-protected");
+    expect(of.rebooted()).toBe(false);
+    of.repair();
+    expect(await bootstrap(services)).toBe(0);
+    expect(of.rebooted()).toBe(true);
+    expect(of.state.operations.list().map(({ phase }) => phase)).toEqual(["succeeded", "failed"]);
+  });
+
+  test("it holds an installation for no claim: unattended means nobody is there", async () => {
+    const of = live(`${wanted}api: {enabled: true}\n`);
+    expect(await bootstrap({ ...of.services, readInventory: readLargeDisks })).toBe(0);
+    expect(of.rebooted()).toBe(true);
+  });
+});
