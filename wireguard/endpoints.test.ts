@@ -1,0 +1,71 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { fakeHost } from "../test/support/fake-host.ts";
+import { refreshEndpoints } from "./driver.ts";
+import { nextAddress, parseAhosts, splitEndpoint } from "./endpoints.ts";
+
+const key = "STD2rTn0C9aHb+DNkcYnXFbNPo2gHX9/sCGGnafboTE=";
+const spec = (endpoint: string) => ({
+  name: "wg0",
+  peers: [{ publicKey: key, endpoint, allowedIPs: ["10.10.0.2/32"] }],
+});
+const nowMs = 1_800_000_000_000;
+
+/** wg with one peer that answered so many seconds ago; the resolver gives these addresses. */
+function machine(options: { endpoint: string; ageSeconds: number; resolved: readonly string[] }) {
+  return fakeHost({
+    nowMs,
+    programs: {
+      wg: ({ argv }) =>
+        argv[1] === "show"
+          ? `wg0\tPRIVATE\tPUBLIC\t51820\toff\nwg0\t${key}\t(none)\t${options.endpoint}\t10.10.0.2/32\t${nowMs / 1000 - options.ageSeconds}\t1\t1\toff\n`
+          : "",
+      getent: () => options.resolved.map((address) => `${address}  STREAM hub\n${address}  DGRAM\n`).join(""),
+    },
+  });
+}
+const commands = (host: ReturnType<typeof machine>): string[] =>
+  host.calls.filter((call) => /^exec (wg set|getent)/.test(call)).map((call) => call.slice(5));
+
+describe("refreshEndpoints", () => {
+  test("B035, B036: a peer whose name moved is followed, without touching the netdev", async () => {
+    const host = machine({ endpoint: "192.0.2.1:51820", ageSeconds: 200, resolved: ["192.0.2.9"] });
+    expect(await refreshEndpoints(host, [spec("hub.example.net:51820")])).toEqual([
+      "overlay wg0: peer hub.example.net moved from 192.0.2.1 to 192.0.2.9",
+    ]);
+    expect(commands(host)).toEqual([
+      "getent ahosts hub.example.net",
+      `wg set wg0 peer ${key} endpoint 192.0.2.9:51820`,
+    ]);
+  });
+
+  test("a peer that answers, or has a fixed address, or did not resolve yet, is left alone", async () => {
+    const fresh = machine({ endpoint: "192.0.2.1:51820", ageSeconds: 100, resolved: ["192.0.2.9"] });
+    await refreshEndpoints(fresh, [spec("hub.example.net:51820")]);
+    const fixed = machine({ endpoint: "192.0.2.1:51820", ageSeconds: 900, resolved: ["192.0.2.9"] });
+    await refreshEndpoints(fixed, [spec("192.0.2.1:51820")]);
+    const waiting = machine({ endpoint: "(none)", ageSeconds: 900, resolved: ["192.0.2.9"] });
+    await refreshEndpoints(waiting, [spec("hub.example.net:51820")]);
+    expect([fresh, fixed, waiting].flatMap(commands)).toEqual([]);
+  });
+
+  test("same address, or no answer of the resolver: nothing is changed", async () => {
+    for (const resolved of [["192.0.2.1"], []]) {
+      const host = machine({ endpoint: "192.0.2.1:51820", ageSeconds: 900, resolved });
+      expect(await refreshEndpoints(host, [spec("hub.example.net:51820")])).toEqual([]);
+    }
+  });
+
+  test("both families get their turn, and IPv6 is bracketed", async () => {
+    const host = machine({ endpoint: "192.0.2.1:51820", ageSeconds: 900, resolved: ["192.0.2.1", "2001:db8::1"] });
+    await refreshEndpoints(host, [spec("hub.example.net:51820")]);
+    expect(commands(host).at(-1)).toBe(`wg set wg0 peer ${key} endpoint [2001:db8::1]:51820`);
+    expect(nextAddress("2001:db8:0::1", ["192.0.2.1", "2001:db8::1"])).toBe("192.0.2.1");
+  });
+});
+
+test("parsers take any text", () => {
+  expect(splitEndpoint("[2001:db8::1]:51820")).toEqual({ host: "2001:db8::1", port: 51820 });
+  expect(parseAhosts("fe80::1%eth0 STREAM\n192.0.2.1 STREAM x\n192.0.2.1 DGRAM\n")).toEqual(["192.0.2.1"]);
+  fc.assert(fc.property(fc.string(), (text) => void [splitEndpoint(text), parseAhosts(text)]));
+});
