@@ -13,8 +13,11 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { renderArrayConfig } from "./render.ts";
+
+// Shell scripts that sleep.
+setDefaultTimeout(60_000);
 
 const tree = join(import.meta.dir, "../iso/rootfs-storage");
 const uuid = "557c5b94:881be2de:bc5f369b:49d8761f";

@@ -1,6 +1,6 @@
 /** The steps of disks/ on real block devices with the real tools. Arrays need md in the kernel: that is for VMs. */
 import { spawn, spawnSync } from "node:child_process";
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { filesystemArgv, labelArgv, mkfsArgv } from "../../disks/argv.ts";
 import { readInventory } from "../../disks/driver.ts";
 import { filesystemLabel } from "../../disks/label.ts";
@@ -19,6 +19,9 @@ import { attach, sh, whyNoLoop } from "./loop-device.ts";
 
 const reason = whyNoLoop("mkfs.ext4", "tune2fs", "e2fsck", "mkfs.xfs", "xfs_admin", "xfs_repair", "sfdisk", "mdadm");
 if (reason !== undefined) process.stderr.write(`skipped test/loop: ${reason}\n`);
+
+// Real tools on real devices: slow when the machine is busy, and no verdict on the code.
+setDefaultTimeout(120_000);
 
 const host = realHost();
 const context: StepContext = { host, secrets: new Map(), report: () => {} };
@@ -128,7 +131,7 @@ describe.skipIf(reason !== undefined)("disk:filesystem on a loop device", () => 
       const slow = filesystem === "ext4" ? ["-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard"] : ["-K"];
       const [program = "", ...rest] = mkfsArgv(step);
       let cut = 0;
-      for (let afterMs = 0; afterMs < 24; afterMs += 2) {
+      for (let afterMs = 0; afterMs < 24; afterMs += 3) {
         spawnSync("wipefs", ["-a", device.path]);
         if (await killed([program, ...slow, ...rest], afterMs)) cut += 1;
         expect(await check()).toBe("todo");
