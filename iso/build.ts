@@ -3,16 +3,17 @@
  * Every stage is cached by the hash of what goes into it, so that a change of the program alone remakes only the
  * squashfs and what lies around it.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { makeBase } from "./build/base.ts";
 import { makeRootImage } from "./build/image.ts";
 import { makeBootFiles } from "./build/initrd.ts";
 import { getK0s, standInBanner } from "./build/k0s.ts";
-import { makeIso, makePxe } from "./build/media.ts";
+import { linkBootFiles, makeIso, makePxe } from "./build/media.ts";
 import { makeRootfs } from "./build/rootfs.ts";
 import { BuildError, run, say } from "./build/run.ts";
+import { lockDrift, lockLines } from "./package-lock.ts";
 import { compile, versionOf } from "./compile.ts";
 
 const USAGE = `usage: bun iso/build.ts [OPTION…]
@@ -22,6 +23,7 @@ const USAGE = `usage: bun iso/build.ts [OPTION…]
   --config FILE                 bake a document in
   --dev-shell                   a root shell on ttyS1, for tests; development images only
   --release                     refuse everything that must not be shipped, and compress well
+  --update-lock                 write iso/packages.lock from what Debian has today (with --k0s sim: of all packages)
   --binary FILE                 use this program instead of compiling main.ts
   --out FOLDER                  default: out
 `;
@@ -38,6 +40,23 @@ function buildTime(): number {
   return git.exitCode === 0 && seconds > 0 ? Math.floor(seconds / day) * day : 1_780_000_000;
 }
 
+/** The archive moves on: development says so and goes on, a release does not. */
+function checkLock(listing: string, options: { readonly isRelease: boolean; readonly isUpdate: boolean }): void {
+  const path = join(repository, "iso/packages.lock");
+  const built = lockLines(readFileSync(listing, "utf8"));
+  if (options.isUpdate)
+    return writeFileSync(path, `# Made by: bun iso/build.ts --k0s sim --update-lock\n${built.join("\n")}\n`);
+  const drift = lockDrift(existsSync(path) ? lockLines(readFileSync(path, "utf8")) : [], built);
+  if (drift.length === 0) return;
+  const shown = drift.slice(0, 10).concat(drift.length > 10 ? [`… and ${drift.length - 10} more`] : []);
+  if (options.isRelease) {
+    throw new BuildError(
+      `the packages are not those of iso/packages.lock:\n${shown.join("\n")}\nlook at them, then --update-lock`,
+    );
+  }
+  say(`warning: ${drift.length} packages differ from iso/packages.lock: ${shown.slice(0, 3).join("; ")}`);
+}
+
 async function build(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -46,6 +65,7 @@ async function build(): Promise<void> {
       config: { type: "string" },
       "dev-shell": { type: "boolean", default: false },
       release: { type: "boolean", default: false },
+      "update-lock": { type: "boolean", default: false },
       binary: { type: "string" },
       out: { type: "string", default: join(repository, "out") },
       help: { type: "boolean", default: false },
@@ -86,6 +106,7 @@ async function build(): Promise<void> {
   }
   const base = makeBase(cache, { hasStandIn: k0s.name === "sim", epoch });
   const boot = makeBootFiles(base, { repository, cache, work, epoch });
+  checkLock(join(boot.folder, "packages"), { isRelease, isUpdate: values["update-lock"] });
   const rootfs = makeRootfs(base, boot, { repository, cache });
   const image = makeRootImage(rootfs, {
     cache,
@@ -109,6 +130,16 @@ async function build(): Promise<void> {
   const iso = join(out, `corium-${version}-amd64.iso`);
   makeIso(boot, image, iso, media);
   makePxe(boot, image, join(out, "pxe"), media);
+  const { file, rootHash, hashOffsetBytes, sha256 } = image;
+  const facts = {
+    version,
+    rootHash,
+    hashOffsetBytes,
+    sha256,
+    rootBytes: Bun.file(file).size,
+    bootFiles: linkBootFiles(boot, join(out, "boot")),
+  };
+  await Bun.write(join(out, "image.json"), `${JSON.stringify(facts, null, 2)}\n`);
   run(["rm", "-rf", work]);
   const mebibytes = (path: string): string => `${(Bun.file(path).size / 1024 / 1024).toFixed(0)} MiB`;
   say(

@@ -51,7 +51,7 @@ export const BUILD_PACKAGES = [
 /** The stand-in for k0s runs the real keepalived, which k0s brings along by itself. */
 export const STAND_IN_PACKAGES = ["keepalived"] as const;
 
-/** Never unpacked at all: dpkg's path-exclude. */
+/** Never unpacked at all: dpkg's path-exclude. The licences stay. */
 export const EXCLUDED_PATHS = [
   "/usr/share/doc/*",
   "/usr/share/man/*",
@@ -111,6 +111,7 @@ export const PRUNED = [
   "usr/lib/klibc*",
   "usr/lib/systemd/system/grub-*",
   // Documentation and build metadata.
+  "usr/share/corium-packages",
   "usr/share/bug",
   "usr/share/lintian",
   "usr/share/menu",
@@ -120,7 +121,6 @@ export const PRUNED = [
   "usr/share/bash-completion",
   "usr/share/zsh",
   "usr/share/fish",
-  "usr/share/common-licenses",
   // Firmware of wireless cards.
   "usr/lib/firmware/rtlwifi",
   "usr/lib/firmware/rtl_bt",

@@ -5,6 +5,8 @@ import { Glob } from "bun";
 import { BUILD_PACKAGES, COMPONENTS, EXCLUDED_PATHS, IMAGE_PACKAGES, STAND_IN_PACKAGES, SUITE } from "../packages.ts";
 import { cached, keyOf, run } from "./run.ts";
 
+const LISTING = "/usr/share/corium-packages";
+
 export interface Base {
   readonly key: string;
   /** tar.zst of the installed system. */
@@ -13,7 +15,7 @@ export interface Base {
 
 export function makeBase(cache: string, options: { readonly hasStandIn: boolean; readonly epoch: number }): Base {
   const packages = [...IMAGE_PACKAGES, ...BUILD_PACKAGES, ...(options.hasStandIn ? STAND_IN_PACKAGES : [])];
-  const key = keyOf({ SUITE, COMPONENTS, packages, EXCLUDED_PATHS, format: 1 });
+  const key = keyOf({ SUITE, COMPONENTS, packages, EXCLUDED_PATHS, format: 3 });
   const archive = cached(cache, "base", key, (path) => {
     // No mirror named: mmdebstrap takes the suite's own, updates and security included, or APT's proxy settings.
     run(
@@ -23,6 +25,9 @@ export function makeBase(cache: string, options: { readonly hasStandIn: boolean;
         "--variant=minbase",
         `--components=${COMPONENTS.join(",")}`,
         ...EXCLUDED_PATHS.map((pattern) => `--dpkgopt=path-exclude=${pattern}`),
+        "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+        // Name, version and hash of each package as the signed archive lists them: for the lock.
+        `--customize-hook=chroot "$1" sh -c 'dpkg-query -W -f "\\\${Package}=\\\${Version}\\n" | xargs apt-cache show --no-all-versions' > "$1${LISTING}"`,
         `--include=${packages.join(",")}`,
         SUITE,
         `${path}.tar.zst`,
@@ -50,16 +55,20 @@ export function unpackBase(base: Base, folder: string): void {
   ]);
 }
 
-/** `name version` of every package, sorted; what the lock is compared with. */
-export function packageVersions(root: string): string[] {
-  const status = readFileSync(join(root, "var/lib/dpkg/status"), "utf8");
-  return status
+/** `name version sha256` of every package, sorted; what the lock is compared with. */
+export function packageList(root: string): string[] {
+  const field = (block: string, name: string): string | undefined =>
+    new RegExp(`^${name}: (.+)$`, "m").exec(block)?.[1];
+  const lines = readFileSync(join(root, LISTING), "utf8")
     .split("\n\n")
-    .map((block) => [/^Package: (.+)$/m.exec(block)?.[1], /^Version: (.+)$/m.exec(block)?.[1]])
-    .filter(([name, version]) => name !== undefined && version !== undefined)
-    .map(([name, version]) => `${name} ${version}`)
-    .toSorted();
+    .map((block) => [field(block, "Package"), field(block, "Version"), field(block, "SHA256")])
+    .filter((fields) => fields.every((value) => value !== undefined))
+    .map((fields) => fields.join(" "));
+  return [...new Set(lines)].toSorted();
 }
+
+/** In /usr/share/corium/boot of the image. */
+export const INSTALLED_FILES = ["boot.img", "core.img", "shimx64.efi", "grubx64.efi", "mmx64.efi"] as const;
 
 /** What the installer writes to disks, and what boots the medium: Debian's, as signed. */
 export function takeBootFiles(root: string, target: string): void {

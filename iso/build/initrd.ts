@@ -5,7 +5,7 @@ import { Glob } from "bun";
 import { KEPT_ETC } from "../../kit/paths.ts";
 import { BIOS_MODULES, installedCorePrefix } from "../grub.ts";
 import { initrdComplaints } from "../initrd-content.ts";
-import { addTree, inRoot, kernelOf, packageVersions, takeBootFiles, unpackBase } from "./base.ts";
+import { addTree, inRoot, kernelOf, packageList, takeBootFiles, unpackBase } from "./base.ts";
 import type { Base } from "./base.ts";
 import { BuildError, cached, hashTrees, keyOf } from "./run.ts";
 
@@ -52,7 +52,7 @@ export function makeBootFiles(base: Base, options: InitrdOptions): BootFiles {
     unpackBase(base, root);
     mkdirSync(target);
     takeBootFiles(root, target);
-    writeFileSync(join(target, "packages"), `${packageVersions(root).join("\n")}\n`);
+    writeFileSync(join(target, "packages"), `${packageList(root).join("\n")}\n`);
     addTree(root, join(repository, "iso/rootfs-storage"));
 
     const conf = join(root, "etc/initramfs-tools");

@@ -3,6 +3,7 @@ import { copyFileSync, linkSync, mkdirSync, rmSync, truncateSync, writeFileSync 
 import { join } from "node:path";
 import { ipxeScript, mediumEarlyConfig, mediumGrubConfig } from "../grub.ts";
 import { bakedSegment } from "../baked.ts";
+import { INSTALLED_FILES } from "./base.ts";
 import type { BootFiles } from "./initrd.ts";
 import type { RootImage } from "./image.ts";
 import { run } from "./run.ts";
@@ -110,4 +111,12 @@ export function makePxe(boot: BootFiles, image: RootImage, folder: string, optio
   const isBaked = options.baked !== undefined;
   if (options.baked !== undefined) writeFileSync(join(folder, "baked.img"), bakedSegment(options.baked));
   writeFileSync(join(folder, "boot.ipxe"), ipxeScript({ ...image, version: options.version, isBaked }));
+}
+
+/** What an installation writes to a disk, for tools and tests outside the image; the cache forgets. */
+export function linkBootFiles(boot: BootFiles, folder: string): string {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  for (const name of INSTALLED_FILES) link(join(boot.folder, name), join(folder, name));
+  return folder;
 }

@@ -5,7 +5,7 @@ import { Glob } from "bun";
 import { installedGrubConfig } from "../grub.ts";
 import { MASKED_GENERATORS, MASKED_UNITS } from "../masks.ts";
 import { PRUNED, PRUNED_MODULES, VAR_FOLDERS } from "../packages.ts";
-import { addTree, inRoot, kernelOf, unpackBase } from "./base.ts";
+import { INSTALLED_FILES, addTree, inRoot, kernelOf, unpackBase } from "./base.ts";
 import type { Base } from "./base.ts";
 import type { BootFiles } from "./initrd.ts";
 import { cached, hashTrees, keyOf, sha256File } from "./run.ts";
@@ -64,7 +64,7 @@ function configure(root: string, boot: BootFiles): void {
 
   const files = join(root, "usr/share/corium/boot");
   mkdirSync(files, { recursive: true });
-  for (const name of ["boot.img", "core.img", "shimx64.efi", "grubx64.efi", "mmx64.efi"]) {
+  for (const name of INSTALLED_FILES) {
     cpSync(join(boot.folder, name), join(files, name));
   }
   put(root, "usr/share/corium/boot/grub.cfg", installedGrubConfig());
