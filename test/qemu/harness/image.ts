@@ -62,7 +62,9 @@ export function liveBoot(
     const key = createHash("sha256").update(more.document).digest("hex").slice(0, 12);
     const copy = join(image.pxe, `../initrd-${key}`);
     copyFileSync(initrd, copy);
-    writeFileSync(copy, bakedSegment(more.document), { flag: "a" });
+    // A further archive begins at a multiple of four, as boot loaders see to it.
+    const padding = (4 - (statSync(initrd).size % 4)) % 4;
+    writeFileSync(copy, Buffer.concat([Buffer.alloc(padding), bakedSegment(more.document)]), { flag: "a" });
     initrd = copy;
   }
   return {
