@@ -1,9 +1,19 @@
-// budget: 180 s
-import { expect, test } from "bun:test";
+// budget: 400 s
+import { afterAll, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { createQcow2, createRaw, sha256 } from "./disk.ts";
+import { HOST_ADDRESS, startServer } from "./http.ts";
 import { miniGuest } from "./mini-guest.ts";
 import { withVm } from "./vm.ts";
+import { readWriteLog, replay, survivors } from "./write-log.ts";
 
 const mini = await miniGuest();
+const directory = mkdtempSync(join(tmpdir(), "corium-vm-test-"));
+afterAll(() => {
+  rmSync(directory, { recursive: true });
+});
 
 test(
   "the harness sees console, shell, disks and their write counters",
@@ -77,5 +87,85 @@ test("a wait that is not answered fails with the console's tail, a panic at once
     await waiting.catch(() => undefined);
     expect(performance.now() - started).toBeLessThan(40_000);
     await vm.waitExit(20_000);
+  });
+}, 120_000);
+
+test.each(["bios", "ovmf"] as const)(
+  "an empty machine boots over the network (%s)",
+  async (firmware) => {
+    const server = startServer({ directory: dirname(mini.path) });
+    const base = `http://${HOST_ADDRESS}:${server.port}`;
+    const script = `#!ipxe\nkernel ${base}/vmlinuz initrd=initrd ${mini.append}\ninitrd ${base}/initrd\nboot\n`;
+    writeFileSync(join(directory, "boot.ipxe"), script);
+    try {
+      await withVm(
+        { name: `harness-pxe-${firmware}`, firmware, memoryMiB: 512, pxe: { directory, file: "boot.ipxe" } },
+        async (vm) => {
+          await vm.console.expect(/mini guest ready/, 120_000);
+          expect(server.requests).toContain("GET /vmlinuz");
+        },
+      );
+    } finally {
+      server.stop();
+    }
+  },
+  180_000,
+);
+
+test("two machines see each other on a private segment, until the link is cut", async () => {
+  const lan = (last: number): { readonly port: number; readonly mac: string } => ({
+    port: 20_000 + (process.pid % 20_000),
+    mac: `52:54:00:00:00:0${last}`,
+  });
+  const start = { kernel: mini, memoryMiB: 384, cpus: 1 };
+  await withVm({ name: "harness-lan-1", ...start, lan: lan(1) }, (one) =>
+    withVm({ name: "harness-lan-2", ...start, lan: lan(2) }, async (two) => {
+      for (const [index, vm] of [one, two].entries()) {
+        await vm.console.expect(/mini guest ready/, 90_000);
+        await vm.shell.waitReady(20_000);
+        await vm.shell.must(
+          `until [ -e /sys/class/net/eth1 ]; do sleep 0.1; done; ip link set eth1 up; ip addr add 10.1.0.${index + 1}/24 dev eth1`,
+        );
+      }
+      await one.shell.must("for i in 1 2 3 4 5; do ping -c 1 -W 2 10.1.0.2 && exit 0; done; exit 1");
+      await two.setLink(false, "nic1");
+      expect((await one.shell.run("ping -c 2 -W 1 10.1.0.2")).exitCode).not.toBe(0);
+    }),
+  );
+}, 180_000);
+
+test("a write log replayed to its end is the disk, byte for byte", async () => {
+  const disk = createRaw(join(directory, "logged.raw"), 16);
+  const writeLog = join(directory, "writes.log");
+  await withVm(
+    { name: "harness-log", kernel: mini, memoryMiB: 384, disks: [{ serial: "LOGGED", path: disk, writeLog }] },
+    async (vm) => {
+      await vm.console.expect(/mini guest ready/, 60_000);
+      await vm.shell.waitReady(20_000);
+      await vm.shell.must(
+        "until [ -b /dev/vda ]; do sleep 0.1; done; for i in 1 2 3; do dd if=/dev/urandom of=/dev/vda bs=4k count=9 seek=$((i*50)) conv=fsync; done",
+      );
+      await vm.kill();
+    },
+  );
+  const log = readWriteLog(writeLog);
+  const copy = createRaw(join(directory, "replayed.raw"), 16);
+  replay(log, survivors(log, { at: log.entries.length, seed: 1 }), copy);
+  expect(log.entries.length).toBeGreaterThan(3);
+  expect(sha256(copy)).toBe(sha256(disk));
+  expect(sha256(disk)).not.toBe(sha256(createRaw(join(directory, "empty.raw"), 16)));
+}, 120_000);
+
+test("a snapshot brings the running machine back", async () => {
+  const path = await createQcow2(join(directory, "snap.qcow2"), { sizeMiB: 64 });
+  const disks = [{ serial: "SNAP", path, format: "qcow2" as const }];
+  await withVm({ name: "harness-snapshot", kernel: mini, memoryMiB: 384, disks }, async (vm) => {
+    await vm.console.expect(/mini guest ready/, 60_000);
+    await vm.shell.waitReady(20_000);
+    await vm.shell.must("echo before >/run/mark");
+    await vm.saveSnapshot("s1");
+    await vm.shell.must("echo after >/run/mark");
+    await vm.loadSnapshot("s1");
+    expect(await vm.shell.must("cat /run/mark")).toBe("before");
   });
 }, 120_000);
