@@ -13,7 +13,8 @@ import { failureOf, isUp, looped, service, waitFor, waitUntilReady, whatIsMissin
 import { isSameCommand, wantedCommand } from "./unit.ts";
 
 const INSTALL_TIMEOUT_MS = 120_000;
-const START_TIMEOUT_MS = 60_000;
+/** k0s is ordered after network-online.target, which a machine without network reaches only after a minute. */
+const START_TIMEOUT_MS = 5 * 60_000;
 
 /** In RAM and gone afterwards: it holds the secrets. */
 const VALIDATED_FILE = "/run/corium/k0s-validate.yaml";

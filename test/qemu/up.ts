@@ -5,7 +5,6 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { NodeAnswer } from "../../api/contract.ts";
-import { startTimeServer } from "./harness/time-server.ts";
 import { type Machine, attachConsole, folder, runningMachine, startMachine, stopMachine } from "./up/machine.ts";
 
 const repository = join(import.meta.dir, "../..");
@@ -109,17 +108,15 @@ async function up(): Promise<void> {
   stopMachine();
   const iso = await buildIso();
   say("booting it on a virtual machine: one empty system disk, two empty data disks");
-  const time = await startTimeServer();
-  if (time === undefined) say("port 123 is taken: the machine asks whoever answers there for the time");
   const { machine, serial, qmp } = await startMachine(iso);
   const lastLine = (): string => serial.tail(1).trim();
   try {
     // -S: the reset at the start is none of the guest's.
-    const reboot = qmp.waitEvent(({ event, data }) => event === "RESET" && data["guest"] === true, 600_000);
-    await waitFor("the installation onto the system disk, and its reboot", 600, reboot, lastLine);
+    const reboot = qmp.waitEvent(({ event, data }) => event === "RESET" && data["guest"] === true, 1_200_000);
+    await waitFor("the installation onto the system disk, and its reboot", 1200, reboot, lastLine);
     serial.skip();
     say("installed; it boots from its disk");
-    const limitMs = 300_000;
+    const limitMs = 600_000;
     const code = await waitFor(
       "the claim code on the serial console",
       limitMs / 1000,
@@ -129,7 +126,7 @@ async function up(): Promise<void> {
     const fingerprint = await serial.expect(/fingerprint: (SHA256:[A-Za-z0-9+/]{43})/, 60_000);
     say(`read from the console: ${code[1]}, ${fingerprint[1]}`);
     await claim(machine, code[1] ?? "", fingerprint[1] ?? "");
-    await waitFor("the bootstrap: disks, RAID, WireGuard, k0s", 600, inService(600_000), lastLine);
+    await waitFor("the bootstrap: disks, RAID, WireGuard, k0s", 1200, inService(1_200_000), lastLine);
   } catch (error) {
     process.stderr.write(`\nthe last lines of its console:\n${serial.tail(30)}\n\n`);
     throw error;
@@ -137,7 +134,6 @@ async function up(): Promise<void> {
     // One reader at a time: ./dev console wants the line.
     serial.close();
     qmp.close();
-    time?.close();
   }
   say("the node is in service");
   await printNext(machine);
@@ -159,8 +155,7 @@ async function inService(limitMs: number): Promise<void> {
       const node = JSON.parse(ran.out) as NodeAnswer;
       if (node.bootstrapped && node.phase === "in-service") return;
       const { operation } = node;
-      const doing =
-        operation === undefined ? node.phase : `${operation.kind}: ${operation.message ?? operation.step ?? ""}`;
+      const doing = operation?.message ?? operation?.step ?? node.phase;
       if (doing !== shown) say(doing);
       shown = doing;
     }

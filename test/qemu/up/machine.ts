@@ -17,7 +17,6 @@ import { qemuArgv } from "../harness/argv.ts";
 import type { VmOptions } from "../harness/options.ts";
 import { type Qmp, openQmp } from "../harness/qmp.ts";
 import { type Serial, openSerial, connectUnix } from "../harness/serial.ts";
-import { timeServerOemString } from "../harness/time-server.ts";
 import { freePort } from "../harness/vm.ts";
 
 export const folder = join(import.meta.dir, "../../../out/up");
@@ -72,7 +71,6 @@ export async function startMachine(
     disks,
     media: [{ path: iso, bootIndex: 1 }],
     shell: false,
-    oemStrings: [timeServerOemString()],
   };
   const apiPort = await freePort();
   const argv = qemuArgv(options, {
