@@ -62,6 +62,8 @@ export function makeIso(boot: BootFiles, image: RootImage, iso: string, options:
   const esp = join(options.work, "esp.img");
   makeEspImage(boot, esp, early, options);
 
+  // Or the ISO would hold the time of this build. Links into the cache are touched too, which nothing minds.
+  run(["find", tree, "-exec", "touch", "--no-dereference", "--date", `@${options.epoch}`, "{}", "+"]);
   run(
     [
       "xorriso",
