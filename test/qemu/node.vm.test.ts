@@ -43,6 +43,8 @@ const disk = (serial: string, sizeMiB: number, more: Partial<DiskOptions> = {}):
 });
 const disks = [disk("system", 6144, { bootIndex: 0 }), disk("data-a", 512), disk("data-b", 512), disk("foreign", 256)];
 
+let isInstalled = false;
+
 describe("from the live system to a node in service", () => {
   test("installs itself unattended and never writes to a disk of somebody else", async () => {
     const foreign = join(directory, "foreign.raw");
@@ -52,12 +54,17 @@ describe("from the live system to a node in service", () => {
       { name: "node-install", memoryMiB: 1536, disks, isRebootExit: true, ...liveBoot(image, { document: DOCUMENT }) },
       async (vm) => {
         await vm.waitExit(400_000);
+        // The console's own words; a reboot for another reason ends the machine too.
+        expect(vm.console.text()).toMatch(/installed|reboot/i);
       },
     );
     expect(sha256(foreign)).toBe(before);
+    isInstalled = true;
   }, 420_000);
 
   test("boots from its disk, is claimed, and comes into service", async () => {
+    // Minutes of waiting for what can't come would only hide the first failure.
+    if (!isInstalled) throw new Error("the installation failed: see the test before");
     await withVm({ name: "node-disk", memoryMiB: 1536, disks, forwards: [7443] }, async (vm) => {
       await operator.enroll(vm, "node1", 240_000);
       const node = await operator.waitInService("node1", 300_000);

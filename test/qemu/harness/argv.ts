@@ -124,7 +124,10 @@ export function qemuArgv(options: VmOptions, wiring: Wiring): string[] {
     argv.push("-kernel", options.kernel.path, "-append", options.kernel.append);
     if (options.kernel.initrd !== undefined) argv.push("-initrd", options.kernel.initrd);
   }
-  const disks = options.disks ?? [];
+  // A kernel given directly is what boots, and takes the first index for itself.
+  const disks = (options.disks ?? []).map(({ bootIndex, ...disk }) =>
+    options.kernel !== undefined || bootIndex === undefined ? disk : { ...disk, bootIndex },
+  );
   if (disks.some((disk) => disk.bus === "scsi")) argv.push("-device", "virtio-scsi-pci,id=scsi0");
   disks.forEach((disk, index) => {
     argv.push(...diskArguments(disk, index, wiring.diskPaths[index] ?? ""));

@@ -43,6 +43,15 @@ describe("the command line of QEMU", () => {
   test("ports are forwarded on the loopback only", () => expect(argv).toContain("hostfwd=tcp:127.0.0.1:40001-:7443"));
 });
 
+test("with a kernel of its own a machine gives no disk a boot index: QEMU takes 0 for the kernel", () => {
+  const disks = [{ serial: "A", bootIndex: 0 }];
+  const direct = qemuArgv({ name: "t", disks, kernel: { path: "/k", append: "" } }, wiring).join(" ");
+  expect(direct).not.toContain("bootindex");
+  expect(qemuArgv({ name: "t", disks }, wiring).join(" ")).toContain(
+    "serial=A,logical_block_size=512,physical_block_size=512,bootindex=0",
+  );
+});
+
 test("escapes of a terminal vanish, even when cut in two", () => {
   const first = stripTerminal("a\u001b[2J\u001b[1;1Hb\r\nc\u001b[3");
   expect(first).toEqual({ text: "ab\nc", rest: "\u001b[3" });
