@@ -1,5 +1,5 @@
 import type { Finding } from "../kit/finding.ts";
-import type { Disk, DiskUser, Inventory } from "../kit/disk.ts";
+import type { Disk, DiskUser, Inventory, MdArray } from "../kit/disk.ts";
 import { describeContent, describeDisk, holdsData } from "./describe.ts";
 
 /** A disk that the document wants for something. */
@@ -48,7 +48,7 @@ function lintClaim(claim: DiskClaim, claims: readonly DiskClaim[], inventory: In
     findings.push(error("in-use", field, message, "a disk in use is never touched, whatever wipe says: free it first"));
   }
   if (holdsData(disk) && !claim.wipe) {
-    const message = `disk ${describeDisk(disk)} holds data: ${describeContent(disk)}`;
+    const message = `disk ${describeDisk(disk)} holds data: ${describeContent(disk)}${nameArrays(disk, inventory)}`;
     findings.push(error("holds-data", field, message, "wipe: true destroys it; or name another disk"));
   }
   for (const user of disk.users.filter((each) => !each.isBusy)) {
@@ -75,6 +75,20 @@ function lintHolder(user: DiskUser, claim: DiskClaim, claims: readonly DiskClaim
   }
   if (claim.wipe) return [];
   return [error("held", field, held, "wipe: true takes it down and destroys what is on it")];
+}
+
+/** Nobody may have assembled it, but its other members are what the loss of this one breaks. */
+function nameArrays(disk: Disk, inventory: Inventory): string {
+  const isMember = (each: Disk, array: MdArray): boolean =>
+    [each, ...each.partitions].some(({ path }) => array.memberPaths.includes(path));
+  return inventory.arrays
+    .filter((array) => isMember(disk, array))
+    .map((array) => {
+      const others = inventory.disks.filter((other) => other !== disk && isMember(other, array)).map(describeDisk);
+      const rest = others.length === 0 ? "whose other members are not here" : `together with ${others.join(", ")}`;
+      return `; it is a member of array ${array.name ?? array.uuid}, ${rest}`;
+    })
+    .join("");
 }
 
 const nameUser = (user: DiskUser): string =>

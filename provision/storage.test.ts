@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Intent } from "../state/model.ts";
-import type { Disk, Inventory, OwnedStorage } from "../kit/disk.ts";
+import type { Disk, Inventory, MdArray, OwnedStorage } from "../kit/disk.ts";
 import { hasErrors } from "../kit/finding.ts";
 import { countedUuids, machine, machineNames, mirror, plainDisk, storageDocument } from "../test/machines/machines.ts";
 import type { StorageInput, StoragePlan, StorageStep } from "./storage.ts";
@@ -96,9 +96,19 @@ describe("planStorage", () => {
 
   test("B014: a member of a foreign array is refused without wipe, wiped with it, never adopted", () => {
     expect(errors(plan(machine("foreign-array-member")))).toEqual([
-      'holds-data raid[0].devices[0]: disk /dev/vdb (no model, serial A, 512 MiB) holds data: linux_raid_member "otherbox:foreign12" on the whole disk at 0x1000',
+      'holds-data raid[0].devices[0]: disk /dev/vdb (no model, serial A, 512 MiB) holds data: linux_raid_member "otherbox:foreign12" on the whole disk at 0x1000; it is a member of array foreign12, whose other members are not here',
     ]);
     expect(ids(plan(machine("foreign-array-member"), { document: wiping }))[0]).toBe("raid:data:wipe:0");
+  });
+
+  test("a member of an array that nobody assembled is refused naming the array's other member too", () => {
+    const alone = machine("foreign-array-member");
+    const [array] = alone.arrays;
+    const [, first, second] = alone.disks;
+    const pair = { ...array, memberPaths: [first?.path ?? "", second?.path ?? ""] } as MdArray;
+    expect(errors(plan({ ...alone, arrays: [pair] }))[0]).toEndWith(
+      "; it is a member of array foreign12, together with /dev/vdc (no model, serial B, 512 MiB)",
+    );
   });
 
   test("B001: held by an idle array: taken down when every member is consented to, else refused naming the others", () => {
