@@ -34,18 +34,20 @@ export function bootstrapControl(host: Host, paths: Paths): BootstrapControl {
   };
   /**
    * It polls for claims and documents while it waits, and is not stopped while it works. But it may have looked just
-   * before there was anything to see, and be on its way out.
+   * before there was anything to see, and be on its way out: idle, or with the failure of the document before.
    */
   const startUnlessSeen = async (): Promise<void> => {
     const endMs = host.clock.monotonicMs() + SETTLE_MS;
+    let isFailing = false;
     while (host.clock.monotonicMs() < endMs) {
       const isRunning = await isActivating();
       const status = await read();
       if (!isRunning) {
-        if (status === undefined || status.state === "idle") await startAgain();
+        if (status === undefined || status.state === "idle" || isFailing) await startAgain();
         return;
       }
       if (status?.state === "waiting" || status?.state === "running") return;
+      isFailing ||= status?.state === "failed";
       await host.clock.sleep(POLL_MS);
     }
   };

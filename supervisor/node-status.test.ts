@@ -220,15 +220,18 @@ describe("bootstrap as the API sees it", () => {
     expect(running.host.calls.filter((call) => /stop|start /.test(call))).toEqual([]);
   });
 
-  test("one that looked just before the claim came, and ended, is started again", async () => {
-    const { host, control: late } = control({ units: activating, files: status_("idle") });
-    await late.poke();
-    expect(host.calls.filter((call) => call.startsWith("systemd.start"))).toEqual([]);
-    const unit = host.unitTable.get("corium-bootstrap.service");
-    if (unit !== undefined) unit.activeState = "active";
-    await Bun.sleep(10);
-    expect(host.calls.filter((call) => call.startsWith("systemd.start"))).toHaveLength(1);
-  });
+  test.each(["idle", "failed"])(
+    "one that looked just before the answer came, and ended %s, is started again",
+    async (end) => {
+      const { host, control: late } = control({ units: activating, files: status_(end) });
+      await late.poke();
+      expect(host.calls.filter((call) => call.startsWith("systemd.start"))).toEqual([]);
+      const unit = host.unitTable.get("corium-bootstrap.service");
+      if (unit !== undefined) unit.activeState = "active";
+      await Bun.sleep(10);
+      expect(host.calls.filter((call) => call.startsWith("systemd.start"))).toHaveLength(1);
+    },
+  );
 });
 
 describe("what the node's own document says of the API", () => {
