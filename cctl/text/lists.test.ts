@@ -30,9 +30,13 @@ version    0.1.0
 `);
 });
 
-test("a listing keeps to one line each", () => {
-  const lines = operationsText({ operations: [operation] }).split("\n");
-  expect(lines).toHaveLength(3);
-  expect(lines[1]).toBe("op1  2026-01-31T12:00:00Z  apply  failed  ann (admin, 10.0.0.9)  it loops:\\nlast line\\x07");
+test("a listing keeps to one line each, and says all that the newest failure said", () => {
+  const row = "2026-01-31T12:00:00Z  apply  failed  ann (admin, 10.0.0.9)  it loops:";
+  expect(
+    operationsText({ operations: [operation, { ...operation, id: "op0" }] })
+      .split("\n")
+      .slice(1),
+  ).toEqual([`op1  ${row}`, "  last line\\x07", `op0  ${row}`, ""]);
+  expect(operationsText({ operations: [] })).toBe("ID  BEGAN  KIND  PHASE  ASKED BY\n");
   expect(servicesText([])).toBe("UNIT  STATE  RESTARTS  RESTARTABLE\n");
 });

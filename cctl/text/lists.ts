@@ -42,16 +42,20 @@ export function disksText(disks: readonly DiskAnswer[]): string {
   return table(["DISK", "SIZE", "KIND", "MODEL", "SERIAL", "USABLE", "WHY"], rows);
 }
 
+/** A failure has many lines, e.g. one per disk: below its row those of the newest operation, of others the first. */
 export function operationsText({ operations }: OperationsAnswer): string {
+  const [newest] = operations;
   const rows = operations.map((operation) => [
     operation.id,
     time(operation.createdAtMs),
     operation.kind,
     operation.phase,
     requesterText(operation.requester),
-    operation.failureReason ?? operation.message ?? "",
+    (operation.failureReason ?? operation.message ?? "").split("\n", 1)[0] ?? "",
   ]);
-  return table(["ID", "BEGAN", "KIND", "PHASE", "ASKED BY", ""], rows);
+  const [head, first, ...others] = table(["ID", "BEGAN", "KIND", "PHASE", "ASKED BY", ""], rows).split("\n");
+  const details = (newest?.failureReason ?? "").split("\n").slice(1);
+  return [head, first, ...details.map((line) => `  ${printable(line)}`), ...others].join("\n");
 }
 
 export function operationText(operation: Operation): string {
