@@ -4,7 +4,7 @@
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
-import type { NodeAnswer } from "../../api/contract.ts";
+import type { NodeAnswer, OperationsAnswer } from "../../api/contract.ts";
 import { type Machine, attachConsole, folder, runningMachine, startMachine, stopMachine } from "./up/machine.ts";
 
 const repository = join(import.meta.dir, "../..");
@@ -117,15 +117,13 @@ async function up(): Promise<void> {
     serial.skip();
     say("installed; it boots from its disk");
     const limitMs = 600_000;
-    const code = await waitFor(
-      "the claim code on the serial console",
-      limitMs / 1000,
-      serial.expect(/claim code: ([0-9A-Z]{4}-[0-9A-Z]{4})/, limitMs),
-      lastLine,
-    );
-    const fingerprint = await serial.expect(/fingerprint: (SHA256:[A-Za-z0-9+/]{43})/, 60_000);
-    say(`read from the console: ${code[1]}, ${fingerprint[1]}`);
-    await claim(machine, code[1] ?? "", fingerprint[1] ?? "");
+    // The whole line: it appears once the machine has an address, so that a claim can reach it.
+    const line = /claim with: cctl enroll \S+ --code (\S+) --fingerprint (SHA256:[A-Za-z0-9+/]{43})/;
+    const what = "an address and the claim code on the serial console";
+    const shown = await waitFor(what, limitMs / 1000, serial.expect(line, limitMs), lastLine);
+    const [, code = "", fingerprint = ""] = shown;
+    say(`read from the console: ${code}, ${fingerprint}`);
+    await claim(machine, code, fingerprint);
     await waitFor("the bootstrap: disks, RAID, WireGuard, k0s", 1200, inService(1_200_000), lastLine);
   } catch (error) {
     process.stderr.write(`\nthe last lines of its console:\n${serial.tail(30)}\n\n`);
@@ -143,7 +141,22 @@ async function claim({ apiPort }: Machine, code: string, fingerprint: string): P
   const address = `127.0.0.1:${apiPort}`;
   await must([cctl, "pki", "init", "--name", "dev"]);
   say(`claiming it: cctl enroll ${address}`);
-  await must([cctl, "enroll", address, "--code", code, "--fingerprint", fingerprint, "--name", "node1", "--yes"]);
+  const argv = [cctl, "enroll", address, "--code", code, "--fingerprint", fingerprint, "--name", "node1", "--yes"];
+  for (let tries = 1; ; tries += 1) {
+    const { status } = await run(argv);
+    if (status === 0) return;
+    // Not reachable: without KVM and beside other work a machine can be that slow.
+    if (status !== 3 || tries === 5) throw new Error(`cctl enroll exited with ${status}`);
+    say("it is not reachable yet; once more");
+  }
+}
+
+/** Why the bootstrap failed, when it did: nothing comes of waiting then. */
+async function failure(): Promise<string | undefined> {
+  const ran = await run([cctl, "operations", "node1", "--output", "json"], "quiet");
+  if (ran.status !== 0) return undefined;
+  const [newest] = (JSON.parse(ran.out) as OperationsAnswer).operations;
+  return newest?.phase === "failed" ? (newest.failureReason ?? "no reason given") : undefined;
 }
 
 async function inService(limitMs: number): Promise<void> {
@@ -158,6 +171,8 @@ async function inService(limitMs: number): Promise<void> {
       const doing = operation?.message ?? operation?.step ?? node.phase;
       if (doing !== shown) say(doing);
       shown = doing;
+      const reason = operation === undefined ? await failure() : undefined;
+      if (reason !== undefined) throw new Error(`the bootstrap failed: ${reason}`);
     }
     if (performance.now() > untilMs) throw new Error(`it is not in service after ${limitMs / 1000} s`);
     await Bun.sleep(2_000);
