@@ -1,5 +1,5 @@
 /** A node under test, seen from outside: its console and its API through cctl. */
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NodeAnswer } from "../../../api/contract.ts";
@@ -21,8 +21,11 @@ export interface Operator {
   cctl(argv: readonly string[], timeoutMs?: number): Promise<Ran>;
   /** As `cctl`, but a failure throws. */
   must(argv: readonly string[], timeoutMs?: number): Promise<string>;
-  /** Claims the node with code and fingerprint read from its console; afterwards it is known as `name`. */
-  enroll(vm: Vm, name: string, timeoutMs: number): Promise<void>;
+  /**
+   * Claims the node with code and fingerprint read from its console, with a document when one is given; afterwards it
+   * is known as `name`.
+   */
+  enroll(vm: Vm, name: string, timeoutMs: number, document?: string): Promise<void>;
   status(name: string): Promise<NodeAnswer | undefined>;
   /** Until the node says it is in service; fails as soon as the bootstrap has failed. */
   waitInService(name: string, timeoutMs: number): Promise<NodeAnswer>;
@@ -59,11 +62,16 @@ export async function openOperator(): Promise<Operator> {
     cctl,
     must,
     status,
-    enroll: async (vm, name, timeoutMs) => {
+    enroll: async (vm, name, timeoutMs, document) => {
       const code = (await vm.console.expect(/claim code: ([0-9A-Z]{4}-[0-9A-Z]{4})/, timeoutMs))[1] ?? "";
       const fingerprint = (await vm.console.expect(/fingerprint: (SHA256:[A-Za-z0-9+/]{43})/, 60_000))[1] ?? "";
       const address = `127.0.0.1:${vm.port(7443)}`;
-      await must(["enroll", address, "--code", code, "--fingerprint", fingerprint, "--name", name, "--yes"], 120_000);
+      const argv = ["enroll", address, "--code", code, "--fingerprint", fingerprint, "--name", name, "--yes"];
+      if (document !== undefined) {
+        writeFileSync(join(directory, `${name}.yaml`), document);
+        argv.push("--config", `${name}.yaml`);
+      }
+      await must(argv, 120_000);
     },
     waitInService: async (name, timeoutMs) => {
       const deadline = performance.now() + timeoutMs;

@@ -45,6 +45,8 @@ export interface VmOptions {
   readonly pxe?: { readonly directory?: string; readonly file: string };
   /** Guest TCP ports to reach at 127.0.0.1: `vm.port(7443)`. */
   readonly forwards?: readonly number[];
+  /** Guest port → port here, for a machine that is started again: clients know it by its address. Else a free one. */
+  readonly hostPorts?: Readonly<Record<number, number>>;
   /** Refuse the guest everything but this host (10.0.2.2) and forwarded ports. Default false. */
   readonly isIsolated?: boolean;
   /** A second card on a private segment shared by all machines that give the same port. */

@@ -84,7 +84,7 @@ export async function startVm(options: VmOptions): Promise<Vm> {
   const consoleLog = `${logBase}.console.log`;
   const disks = options.disks ?? [];
   const ports = new Map<number, number>();
-  for (const guest of options.forwards ?? []) ports.set(guest, await freePort());
+  for (const guest of options.forwards ?? []) ports.set(guest, options.hostPorts?.[guest] ?? (await freePort()));
   const diskPaths = disks.map((disk, index) => diskImage(disk, index, directory));
   const firmware = options.firmware === "ovmf" ? ovmf(options, directory) : {};
   const argv = qemuArgv(options, { accel, directory, consoleLog, diskPaths, ports, ...firmware });

@@ -1,0 +1,210 @@
+// budget: 900 s
+/**
+ * A node in service takes the changes of a later document, refuses those that would make it another node, and undoes
+ * what k0s does not survive. One machine; each test goes on with what the one before left.
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Operation } from "../../state/model.ts";
+import { testImage } from "./harness/image.ts";
+import { contentOfFiles, keptFiles, readDatabase, synchronizeClock, unitRun } from "./harness/inside.ts";
+import { installedSystem } from "./harness/installed.ts";
+import { openOperator } from "./harness/node.ts";
+import { startVm, type Vm } from "./harness/vm.ts";
+
+const K0S = "k0scontroller.service";
+const base = `role: single
+cluster: { name: demo }
+node: { name: node1 }
+api: { enabled: true }
+raid:
+  - name: data
+    level: 1
+    devices: [{ serial: data-a }, { serial: data-b }]
+    mountPoint: /var/lib/k0s
+wireguard:
+  - name: wg0
+    address: 10.9.0.1/24
+    listenPort: 51820
+    generateKey: true
+`;
+const withAddon = `${base}addons:
+  - name: hello
+    chart: site/hello
+    version: 1.2.3
+    namespace: hello
+    repository: { name: site, url: https://charts.example.com }
+    values: { greeting: good morning }
+`;
+
+const image = await testImage();
+const operator = await openOperator();
+const directory = mkdtempSync(join(tmpdir(), "corium-day-two-"));
+let started: Vm | undefined;
+afterAll(async () => {
+  await started?.stop();
+  operator.dispose();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+/** The machine that the first test started. */
+function machine(): Vm {
+  if (started === undefined) throw new Error("the machine did not come into service");
+  return started;
+}
+
+function file(name: string, text: string): string {
+  const path = join(operator.directory, name);
+  writeFileSync(path, text);
+  return path;
+}
+
+const applyArgv = (document: string): string[] => ["apply", "node1", "--file", document, "--yes"];
+
+async function operations(): Promise<readonly Operation[]> {
+  const text = await operator.must(["operations", "node1", "--output", "json"]);
+  return (JSON.parse(text) as { readonly operations: readonly Operation[] }).operations;
+}
+
+/** All that must not differ when nothing was written and nothing restarted. */
+async function everything(): Promise<unknown> {
+  const { shell } = machine();
+  return { files: await keptFiles(shell), database: await readDatabase(shell), k0s: await unitRun(shell, K0S) };
+}
+
+describe("a node in service", () => {
+  test("comes into service", async () => {
+    const system = await installedSystem(image, directory);
+    started = await startVm({
+      name: "day-two",
+      memoryMiB: 1536,
+      disks: [system, { serial: "data-a", sizeMiB: 512 }, { serial: "data-b", sizeMiB: 512 }],
+      forwards: [7443],
+    });
+    await started.shell.waitReady(240_000);
+    await synchronizeClock(started.shell);
+    await operator.enroll(started, "node1", 240_000, base);
+    const node = await operator.waitInService("node1", 300_000);
+    expect(node.storage.arrays).toMatchObject([{ name: "data", active: 2, expected: 2 }]);
+    expect(node.overlay).toMatchObject([{ name: "wg0", up: true }]);
+    expect((await unitRun(started.shell, K0S)).activeState).toBe("active");
+  }, 900_000);
+
+  test("an add-on: the plan names the restart, a dry run does nothing, the apply makes a release of it", async () => {
+    const { shell } = machine();
+    const document = file("addon.yaml", withAddon);
+    const before = await everything();
+    const dry = await operator.must(["apply", "node1", "--file", document, "--dry-run"]);
+    expect(dry).toContain("+ addons[hello] (safe)");
+    expect(dry).toContain("restarts k0scontroller");
+    expect(dry).toMatch(/\+ +- chartname: "site\/hello"/);
+    expect(await everything()).toEqual(before);
+
+    const pid = (await unitRun(shell, K0S)).mainPid;
+    const applied = await operator.must(applyArgv(document), 240_000);
+    expect(applied).toContain("restarts k0scontroller");
+    expect(applied).toContain("applied: restarted k0scontroller");
+    expect(await shell.must("cat /etc/k0s/k0s.yaml")).toContain('chartname: "site/hello"');
+    expect(await shell.must("cat /etc/corium/config.yaml")).toBe(withAddon.trimEnd());
+    const k0s = await unitRun(shell, K0S);
+    expect(k0s).toMatchObject({ activeState: "active", restarts: 0 });
+    expect(k0s.mainPid).not.toBe(pid);
+    const chart = await shell.must("k0s kubectl get chart -n kube-system k0s-addon-chart-hello -o json");
+    expect(JSON.parse(chart)).toMatchObject({
+      spec: { chartName: "site/hello", releaseName: "hello", version: "1.2.3", namespace: "hello" },
+      status: { revision: 1, error: "" },
+    });
+    const [last] = (await operations()).filter(({ kind }) => kind === "apply");
+    expect(last?.phase).toBe("succeeded");
+    expect((await operator.cctl(["diff", "node1"])).stdout).toBe("in-sync\n");
+  }, 400_000);
+
+  test("the same again is unchanged and writes nothing", async () => {
+    const before = await everything();
+    expect(await operator.must(applyArgv(file("same.yaml", withAddon)))).toContain("unchanged");
+    // Another text of the same meaning too.
+    expect(await operator.must(applyArgv(file("comment.yaml", `# a comment\n${withAddon}`)))).toContain("unchanged");
+    expect(await everything()).toEqual(before);
+  }, 120_000);
+
+  test("what makes it another node, or drops what runs, is refused whole and by name", async () => {
+    const before = await everything();
+    const renamed = await operator.cctl(applyArgv(file("renamed.yaml", withAddon.replace("node1", "node2"))));
+    expect([renamed.exitCode, renamed.stdout]).toEqual([1, ""]);
+    expect(renamed.stderr).toContain('node.name: "node1" → "node2" (immutable)');
+    const dropped = await operator.cctl(applyArgv(file("dropped.yaml", base)));
+    expect([dropped.exitCode, dropped.stdout]).toEqual([1, ""]);
+    expect(dropped.stderr).toContain("addons[hello]");
+    expect(dropped.stderr).toContain("kubectl delete chart -n kube-system k0s-addon-chart-hello");
+    // A change that alone would be taken does not go through beside one that is refused.
+    const mixed = `${base.replace("node1", "node2")}upgrades: { automatic: download, schedule: daily }\n`;
+    const both = await operator.cctl(applyArgv(file("mixed.yaml", mixed)));
+    expect(both.exitCode).toBe(1);
+    expect(both.stderr).toContain("node.name");
+    expect(both.stderr).toContain("addons[hello]");
+    expect(await everything()).toEqual(before);
+    expect(await machine().shell.must("hostname")).toBe("node1");
+  }, 120_000);
+
+  test("a readonly certificate may look and may not apply", async () => {
+    const before = await everything();
+    await operator.must(["pki", "issue", "--role", "readonly", "--name", "viewer", "--to", "viewer"]);
+    const timer = file("viewer.yaml", `${withAddon}upgrades: { automatic: download, schedule: weekly }\n`);
+    for (const dry of [[], ["--dry-run"]]) {
+      const refused = await operator.cctl([...applyArgv(timer), ...dry, "--dir", "viewer"]);
+      expect(refused.exitCode).toBe(4);
+      expect(refused.stderr).toContain("403");
+      expect(refused.stderr).toContain("readonly");
+    }
+    expect(await operator.must(["status", "node1", "--dir", "viewer"])).toContain("in-service");
+    expect(await everything()).toEqual(before);
+  }, 120_000);
+
+  test("k0s does not come back: the change undoes itself and says why with the journal's tail", async () => {
+    const { shell } = machine();
+    const before = { content: await contentOfFiles(shell), database: await readDatabase(shell) };
+    const pid = (await unitRun(shell, K0S)).mainPid;
+    // Valid for k0s, and it can't start: the port is that of this node's own API.
+    const broken = `${withAddon}k0s: { patch: { spec: { api: { k0sApiPort: 7443 } } } }\n`;
+    const failed = await operator.cctl(applyArgv(file("broken.yaml", broken)), 300_000);
+    expect(failed.exitCode).toBe(1);
+    expect(failed.stdout).toContain("restarts k0scontroller");
+    expect(failed.stderr).toContain("the change was taken back");
+    expect(failed.stderr).toMatch(/EADDRINUSE|address already in use|port 7443 in use/i);
+
+    const [last] = (await operations()).filter(({ kind }) => kind === "apply");
+    expect(last?.phase).toBe("rolled-back");
+    expect(last?.failureReason).toMatch(/EADDRINUSE|address already in use|port 7443 in use/i);
+    expect(await contentOfFiles(shell)).toBe(before.content);
+    const { documents, baseline } = await readDatabase(shell);
+    expect({ documents, baseline }).toEqual({
+      documents: before.database.documents,
+      baseline: before.database.baseline,
+    });
+    const k0s = await unitRun(shell, K0S);
+    expect(k0s.activeState).toBe("active");
+    expect(k0s.mainPid).not.toBe(pid);
+    expect(await shell.must("k0s kubectl get --raw /readyz")).toContain("ok");
+    expect(await shell.must("k0s kubectl get chart -n kube-system k0s-addon-chart-hello -o name")).toContain("hello");
+    expect((await operator.cctl(["diff", "node1"])).stdout).toBe("in-sync\n");
+  }, 400_000);
+
+  test("upgrades are a timer and restart nothing; an apply that failed before is not in the way", async () => {
+    const { shell } = machine();
+    const k0s = await unitRun(shell, K0S);
+    const timer = (schedule: string): string =>
+      file("timer.yaml", `${withAddon}upgrades: { automatic: download, schedule: "${schedule}" }\n`);
+    for (const schedule of ["Mon *-*-* 03:00:00", "Tue *-*-* 04:30:00"]) {
+      const applied = await operator.must(applyArgv(timer(schedule)), 120_000);
+      expect(applied).toContain("restarts nothing");
+      expect(applied).toContain("applied: nothing restarted");
+      const shown = await shell.must("systemctl show corium-upgrade.timer -p ActiveState -p TimersCalendar");
+      expect(shown).toContain("ActiveState=active");
+      expect(shown).toContain(`OnCalendar=${schedule}`);
+    }
+    expect(await unitRun(shell, K0S)).toEqual(k0s);
+    expect((await operator.cctl(["diff", "node1"])).stdout).toBe("in-sync\n");
+  }, 240_000);
+});
