@@ -67,6 +67,11 @@ describe("GRUB configuration", () => {
     }
   });
 
+  test("noise on a serial line does not stop an installed machine at a password prompt", () => {
+    expect(scripts.installed).toContain("set timeout_style=hidden");
+    expect(scripts.installed.indexOf("timeout_style=hidden")).toBeLessThan(scripts.installed.indexOf("menuentry"));
+  });
+
   test("every kernel is told how to end a panic, and takes nothing from firmware tables", () => {
     for (const text of [scripts.installed, scripts.medium, ipxeScript({ ...image, sha256: "00", isBaked: false })]) {
       expect(text).toContain("panic=10");

@@ -69,7 +69,10 @@ export const BIOS_MODULES = [
  */
 export function installedGrubConfig(): string {
   return `# Corium: boot loader of an installed disk. Written by the installer, the same on every disk.
-${PROLOGUE}set timeout=1
+${PROLOGUE}# Hidden: only Escape brings the menu. Noise on a serial line would else open the editor, which asks for a password
+# and waits for ever.
+set timeout_style=hidden
+set timeout=2
 set default=0
 
 # The disk that this file came from.
