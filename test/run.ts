@@ -1,13 +1,14 @@
 /**
- * Runs every test file, each in a process of its own: fast ones side by side, then those on loop devices and the
- * virtual machines one by one. The last line is `N passed, N failed`; its numbers come from the reports of the
- * files it expected, not from what they print.
+ * Runs every test file, each in a process of its own: fast ones side by side, then those on loop devices one by one,
+ * then the virtual machines, two at a time. The last line is `N passed, N failed`; its numbers come from the reports
+ * of the files it expected, not from what they print.
  */
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { buildTestImage } from "./qemu/harness/image.ts";
+import { installedDisk } from "./qemu/harness/installed.ts";
 import { findTestFiles, type TestClass, type TestFile } from "./runner/files.ts";
 import { isMet } from "./runner/needs.ts";
 import { judge, type Verdict } from "./runner/report.ts";
@@ -94,20 +95,43 @@ async function runAll(files: readonly TestFile[], jobs: number, total: Total, of
   await Promise.all(Array.from({ length: jobs }, worker));
 }
 
-/** The image is built once for all files; each would do it by itself otherwise. */
-async function runMachines(files: readonly TestFile[], total: Total, of: number): Promise<void> {
-  let wanted = files;
-  if (files.some((file) => file.needsImage)) {
-    say("     …  building the image of the tests");
-    try {
-      process.env["CORIUM_VM_IMAGE"] = dirname((await buildTestImage()).iso);
-    } catch (error) {
-      say(String(error));
-      total.failed += 1;
-      wanted = files.filter((file) => !file.needsImage);
-    }
+/** Two machines at once: each waits for its disks and for itself half of the time. */
+const MACHINES_AT_ONCE = 2;
+
+type Build = { readonly directory: string } | { readonly problem: string };
+
+/**
+ * Image and installed disk are made once for all files, beside the fast tests: most of a first build waits for
+ * packages. Each file would make them by itself otherwise.
+ */
+async function buildImage(): Promise<Build> {
+  try {
+    const image = await buildTestImage();
+    say("        the image of the tests is built");
+    await installedDisk(image);
+    say("        it installed itself to the disk that the machines' tests start from");
+    return { directory: dirname(image.iso) };
+  } catch (error) {
+    return { problem: String(error) };
   }
-  await runAll(wanted, 1, total, of);
+}
+
+async function runMachines(
+  files: readonly TestFile[],
+  image: Promise<Build> | undefined,
+  jobs: number,
+  total: Total,
+  of: number,
+): Promise<void> {
+  let wanted = files;
+  const build = await image;
+  if (build !== undefined && "directory" in build) process.env["CORIUM_VM_IMAGE"] = build.directory;
+  if (build !== undefined && "problem" in build) {
+    say(build.problem);
+    total.failed += 1;
+    wanted = files.filter((file) => !file.needsImage);
+  }
+  await runAll(wanted, Math.min(jobs, MACHINES_AT_ONCE), total, of);
 }
 
 const USAGE = `usage: bun test/run.ts [--only fast|loop|vm]… [--jobs N] [--list] [PART-OF-A-PATH]…
@@ -145,9 +169,10 @@ async function main(argv: readonly string[]): Promise<number> {
   const total: Total = { passed: 0, failed: 0, skipped: 0, files: 0 };
   const of = (kind: TestClass): readonly TestFile[] => files.filter((file) => file.kind === kind);
   const jobs = Math.max(1, Number(values.jobs ?? availableParallelism()));
+  const image = of("vm").some((file) => file.needsImage) ? buildImage() : undefined;
   await runAll(of("fast"), jobs, total, files.length);
   await runAll(of("loop"), 1, total, files.length);
-  await runMachines(of("vm"), total, files.length);
+  await runMachines(of("vm"), image, jobs, total, files.length);
   if (total.files !== files.length || files.length === 0) {
     say(`${files.length} test files were expected, ${total.files} ran`);
     total.failed += 1;
