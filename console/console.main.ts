@@ -14,6 +14,8 @@ const usage = "usage: corium console TTY | corium console --once\n";
 const pollMs = 2_000;
 /** In service nothing moves fast, and each look asks k0s, mdadm and wg. */
 const calmPollMs = 15_000;
+/** A slow machine is looked at less often: looking costs it what it needs for its work. */
+const restPerLook = 4;
 
 export const consoleCommand: Command = async (argv, io) => {
   const [name] = argv;
@@ -71,7 +73,9 @@ async function show(tty: Tty, io: CommandIo): Promise<void> {
       }
       shown = tty.isScreen || key === "" ? undefined : shown;
     }
+    const began = host.clock.monotonicMs();
     const fresh = await gather();
+    const tookMs = host.clock.monotonicMs() - began;
     const view = bridge(fresh, lastNode, misses);
     misses = fresh.node === undefined ? misses + 1 : 0;
     lastNode = fresh.node ?? lastNode;
@@ -83,7 +87,7 @@ async function show(tty: Tty, io: CommandIo): Promise<void> {
     }
     shown = next;
     const isCalm = view.node?.phase === "in-service" && view.node.operation === undefined;
-    if (typed.length === 0) await pause(isCalm ? calmPollMs : pollMs);
+    if (typed.length === 0) await pause(Math.max(isCalm ? calmPollMs : pollMs, restPerLook * tookMs));
   }
 
   async function pause(ms: number): Promise<void> {

@@ -133,6 +133,16 @@ describe("status", () => {
     expect((await lost.health()).status).toBe("degraded");
   });
 
+  test("status called k0s not active, because k0s had not answered in time", async () => {
+    const state = memoryState();
+    inService(state);
+    const collectors: Collectors = { ...nothing, isNodeReady: () => Promise.reject(new Error("too late")) };
+    const programs = { k0s: () => ({ exitCode: null, timedOut: true }) };
+    const node = await status(state, { host: machine({ programs }), collectors }).node();
+    expect(node.kubernetes).toEqual({ version: VERSION, service: "k0scontroller.service", active: true });
+    expect(node.health.verdict).toBe("healthy");
+  });
+
   test("a report that fails is left out and hides no other", async () => {
     const collectors: Collectors = { ...nothing, overlay: () => Promise.reject(new Error("wg is gone")) };
     const node = await status(memoryState(), { collectors }).node();

@@ -64,18 +64,6 @@ export function createStatus(input: StatusInput): Status {
     if (state.claim.get() === undefined) return "maintenance";
     return input.boot?.mode === "live" ? "live" : "provisioning";
   };
-  /** A report that hangs or fails is left out, never guessed. */
-  const part = async <T>(work: Promise<T>, otherwise: T): Promise<T> => {
-    let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<T>((resolve) => {
-      timer = setTimeout(() => resolve(otherwise), PART_TIMEOUT_MS);
-    });
-    try {
-      return await Promise.race([work.catch(() => otherwise), late]);
-    } finally {
-      clearTimeout(timer);
-    }
-  };
   const configStatus = async (hostname: string): Promise<Pick<ConfigStatusAnswer, "state" | "reasons">> => {
     const k0sVersion = await part(readK0sVersion(), undefined);
     return readConfigStatus(host, paths, state.baseline.get(), {
@@ -91,7 +79,7 @@ export function createStatus(input: StatusInput): Status {
     const [config, bootstrap, kubernetes, arrays, mounts, overlay, addresses, hardware] = await Promise.all([
       configStatus(machine.hostname),
       input.bootstrap.state(),
-      part(readKubernetes(input, document, readK0sVersion), undefined),
+      readKubernetes(input, document, readK0sVersion).catch(() => undefined),
       part(collectors.arrays(document), []),
       part(collectors.mounts(document), []),
       part(collectors.overlay(document), []),
@@ -189,16 +177,35 @@ function shortOf(operation: Operation): NonNullable<NodeAnswer["operation"]> {
   };
 }
 
+/** A report that hangs or fails is left out, never guessed. */
+async function part<T>(work: Promise<T>, otherwise: T): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<T>((resolve) => {
+    timer = setTimeout(() => resolve(otherwise), PART_TIMEOUT_MS);
+  });
+  try {
+    return await Promise.race([work.catch(() => otherwise), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 async function readKubernetes(
-  { host, collectors }: StatusInput,
+  { host, state, collectors }: StatusInput,
   document: Document | undefined,
   readVersion: () => Promise<string | undefined>,
 ): Promise<NodeAnswer["kubernetes"]> {
   const service = document?.role === "worker" ? "k0sworker.service" : "k0scontroller.service";
-  const [status, version] = await Promise.all([host.systemd.status(service), readVersion()]);
-  if (!status.ok || status.value.loadState === "not-found" || version === undefined) return undefined;
+  const status = await host.systemd.status(service);
+  if (!status.ok || status.value.loadState === "not-found") return undefined;
   const isActive = status.value.activeState === "active";
-  const nodeReady = isActive ? await collectors.isNodeReady(document) : undefined;
+  // systemd answers at once; k0s itself may not, and then what it would have said is left out.
+  const [asked, nodeReady] = await Promise.all([
+    part(readVersion(), undefined),
+    isActive ? part(collectors.isNodeReady(document), undefined) : undefined,
+  ]);
+  const version = asked ?? state.baseline.get()?.k0sVersion;
+  if (version === undefined) return undefined;
   return {
     version,
     service,
@@ -239,7 +246,9 @@ function judge(found: Judged): readonly Check[] {
     checks.push({
       name: "k0s",
       ok: isActive,
-      ...(isActive ? {} : { message: `${kubernetes?.service ?? "k0s"} is not active` }),
+      ...(isActive
+        ? {}
+        : { message: kubernetes === undefined ? "could not be asked" : `${kubernetes.service} is not active` }),
     });
     if (kubernetes?.nodeReady === false) checks.push({ name: "node", ok: false, message: "Kubernetes says not ready" });
   }
