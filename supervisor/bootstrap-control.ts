@@ -11,6 +11,9 @@ export const BOOTSTRAP_UNIT = "corium-bootstrap.service";
 
 const SETTLE_MS = 120_000;
 const POLL_MS = 500;
+/** From the start to the first sign of the process, on a slow machine. */
+const BEGIN_MS = 10_000;
+const BEGIN_POLL_MS = 100;
 
 export interface BootstrapControl {
   state(): Promise<BootstrapStatus["state"]>;
@@ -30,7 +33,17 @@ export function bootstrapControl(host: Host, paths: Paths): BootstrapControl {
   const startAgain = async (): Promise<Result<void, AppError>> => {
     // RemainAfterExit: a start of the active unit would do nothing.
     const stopped = await host.systemd.stop(BOOTSTRAP_UNIT);
-    return stopped.ok ? host.systemd.start(BOOTSTRAP_UNIT, { noBlock: true }) : stopped;
+    if (!stopped.ok) return stopped;
+    // What the one before said would pass for the new one's word: a document could come that it has read past already.
+    const forgotten = await host.files.remove(bootstrapStatusPath(paths.runDir));
+    if (!forgotten.ok) return forgotten;
+    const started = await host.systemd.start(BOOTSTRAP_UNIT, { noBlock: true });
+    if (!started.ok) return started;
+    const endMs = host.clock.monotonicMs() + BEGIN_MS;
+    while (host.clock.monotonicMs() < endMs && !(await isActivating()) && (await read()) === undefined) {
+      await host.clock.sleep(BEGIN_POLL_MS);
+    }
+    return ok(undefined);
   };
   /**
    * It polls for claims and documents while it waits, and is not stopped while it works. But it may have looked just

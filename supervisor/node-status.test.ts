@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 
 import { nodePaths } from "../kit/paths.ts";
+import { ok } from "../kit/result.ts";
 import { sha256Of } from "../state/documents.ts";
 import type { Baseline } from "../state/model.ts";
 import type { State } from "../state/open.ts";
@@ -221,13 +222,29 @@ describe("bootstrap as the API sees it", () => {
   test("it is started again unless it runs", async () => {
     const active = control({ units: { "corium-bootstrap.service": { activeState: "active" } } });
     await active.control.poke();
-    expect(active.host.calls.slice(-2)).toEqual([
+    expect(active.host.calls.filter((call) => /stop|start /.test(call))).toEqual([
       "systemd.stop corium-bootstrap.service",
       "systemd.start corium-bootstrap.service",
     ]);
     const running = control({ units: activating });
     await running.control.poke();
     expect(running.host.calls.filter((call) => /stop|start /.test(call))).toEqual([]);
+  });
+
+  test("the word of the one before is not the new one's: no document is taken that it may have read past", async () => {
+    const host = machine({
+      units: { "corium-bootstrap.service": { activeState: "failed" } },
+      files: status_("failed"),
+    });
+    const start = async () => {
+      const unit = host.unitTable.get("corium-bootstrap.service");
+      if (unit !== undefined) unit.activeState = "activating";
+      return ok(undefined);
+    };
+    const failed = bootstrapControl({ ...host, systemd: { ...host.systemd, start } }, paths);
+    expect(await failed.state()).toBe("failed");
+    await failed.poke();
+    expect(await failed.state()).toBe("running");
   });
 
   test.each(["idle", "failed"])(
