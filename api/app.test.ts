@@ -175,6 +175,24 @@ describe("POST /v1/config", () => {
     expect([status, json["reason"], api.fake.text("/etc/corium/config.yaml")]).toEqual([409, "busy", undefined]);
   });
 
+  test("If-Match with the node's own ETag was refused before bootstrap; of fifty at once one is taken", async () => {
+    const api = await fakeApi();
+    await api.call("POST", "/v1/config", { json: { document: SINGLE } });
+    const etag = (await api.call("GET", "/v1/config")).headers.get("etag") ?? "";
+    const answers = await Promise.all(
+      Array.from({ length: 50 }, (_, at) =>
+        api.call("POST", "/v1/config", {
+          json: { document: `role: single\ncluster: {name: c${at}}\n` },
+          headers: { "if-match": etag },
+        }),
+      ),
+    );
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(answers.filter(({ status }) => status === 412)).toHaveLength(49);
+    const { json } = await api.call("GET", "/v1/config", { as: operator("admin") });
+    expect(String(json["document"])).toBe(api.fake.text("/etc/corium/config.yaml") ?? "");
+  });
+
   test("in service it goes through the gate, with If-Match", async () => {
     const api = await fakeApi();
     inService(api.state);

@@ -64,6 +64,19 @@ test("two at once: exactly one wins", async () => {
   expect(api.state.claim.get()?.fingerprint).toBe(String(winner));
 });
 
+test("the document of a claim that came second was carried out under the first one's CA", async () => {
+  const api = await fakeApi();
+  const code = fakeCode(api.fake);
+  const documents = ["role: single\ncluster: {name: first}\n", "role: single\ncluster: {name: second}\n"];
+  const answers = await Promise.all(
+    documents.map((document, at) => enroll(api, { code, operatorCA: at === 0 ? operatorCA : otherCA, document })),
+  );
+  const winner = answers.findIndex(({ status }) => status === 200);
+  expect(answers.filter(({ status }) => status === 409)).toHaveLength(1);
+  expect(api.fake.text("/etc/corium/config.yaml")).toBe(documents[winner] ?? "");
+  expect(api.state.documents.latest()?.text).toBe(documents[winner] ?? "");
+});
+
 describe("the throttle", () => {
   test("five wrong codes, then one try in ten seconds for all together, and never closed", async () => {
     const api = await fakeApi();

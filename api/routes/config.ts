@@ -3,7 +3,9 @@ import { z } from "zod";
 import { hasErrors } from "../../kit/finding.ts";
 import { includesRole } from "../../kit/operator-role.ts";
 import type { Baseline, StoredDocument } from "../../state/model.ts";
+import type { State } from "../../state/open.ts";
 import type { ApplyAnswer, ConfigAnswer } from "../contract.ts";
+import { oneAtATime } from "../one-at-a-time.ts";
 import { json, problem, sentence } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 import { DOCUMENT_BODY_BYTES, withBody } from "../route.ts";
@@ -13,6 +15,20 @@ type Body = z.output<typeof applySchema>;
 
 /** Changes with each recorded baseline, also when the same document is recorded again. */
 export const etagOf = (baseline: Baseline): string => `"${baseline.document.id}-${baseline.inputHash.slice(0, 16)}"`;
+
+/** Of what GET /v1/config answers; before bootstrap that is the last document given. */
+function currentEtag({ baseline, documents }: State): string | undefined {
+  const recorded = baseline.get();
+  if (recorded !== undefined) return etagOf(recorded);
+  const latest = documents.latest();
+  return latest === undefined ? undefined : `"${latest.id}"`;
+}
+
+function refuseStale({ services, headers }: RouteContext<Body>): Response | undefined {
+  const wanted = headers.get("if-match");
+  if (wanted === null || wanted === "*" || wanted === currentEtag(services.state)) return undefined;
+  return problem(412, "somebody applied in between; look at the plan again", { reason: "changed-in-between" });
+}
 
 export const CONFIG_ROUTES: readonly Route[] = [
   {
@@ -53,7 +69,7 @@ function getConfig({ services, role, requester }: RouteContext): Response {
   if (stored === undefined) {
     return problem(404, "this node has no document yet; give it one with `cctl apply`", { reason: "unconfigured" });
   }
-  const etag = baseline === undefined ? `"${stored.id}"` : etagOf(baseline);
+  const etag = currentEtag(services.state) ?? "";
   // It holds secrets, so that it is told who took it.
   if (includesRole(role, "admin")) {
     const atMs = services.host.clock.nowMs();
@@ -69,7 +85,7 @@ function getConfig({ services, role, requester }: RouteContext): Response {
 }
 
 async function postConfig(context: RouteContext<Body>): Promise<Response> {
-  const { services, headers, body, requester, query } = context;
+  const { services, body, requester, query } = context;
   const dryRun = query.get("dryRun");
   if (dryRun !== null && dryRun !== "true" && dryRun !== "false" && dryRun !== "") {
     return problem(400, "dryRun is true or false", { reason: "invalid-query" });
@@ -82,12 +98,11 @@ async function postConfig(context: RouteContext<Body>): Promise<Response> {
       problems: findings,
     });
   }
-  const baseline = services.state.baseline.get();
-  const wanted = headers.get("if-match");
-  if (wanted !== null && wanted !== "*" && (baseline === undefined || wanted !== etagOf(baseline))) {
-    return problem(412, "somebody applied in between; look at the plan again", { reason: "changed-in-between" });
+  if (services.state.baseline.get() === undefined) {
+    return oneAtATime(services, async () => refuseStale(context) ?? (await answerBeforeBootstrap(context, isDryRun)));
   }
-  if (baseline === undefined) return answerBeforeBootstrap(context, isDryRun);
+  const stale = refuseStale(context);
+  if (stale !== undefined) return stale;
 
   const outcome = await services.apply.apply({
     document: body.document,

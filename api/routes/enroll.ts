@@ -12,6 +12,7 @@ import { checkBody, readJsonBody } from "../body.ts";
 import type { EnrollAnswer } from "../contract.ts";
 import type { Enrolment } from "../enrolment.ts";
 import type { Wire } from "../http-server.ts";
+import { oneAtATime } from "../one-at-a-time.ts";
 import { json, problem, sentence } from "../problem.ts";
 import { DOCUMENT_BODY_BYTES } from "../route.ts";
 import type { ApiServices } from "../services.ts";
@@ -37,13 +38,8 @@ export async function enroll(services: ApiServices, request: Request, wire: Wire
   if (services.stateProblem !== undefined) {
     return problem(503, sentence(services.stateProblem), { reason: services.stateProblem.code });
   }
-  if (state.claim.get() !== undefined) return problem(409, "this node is claimed already", { reason: "claimed" });
-  // Invariant 2: what is in a cluster can't be claimed over the network.
-  if (isMember(state)) {
-    return problem(409, "this node is in service and can't be claimed any more; use its console, or reset it", {
-      reason: "in-service",
-    });
-  }
+  const taken = refuseTaken(state);
+  if (taken !== undefined) return taken;
   if (enrolment === undefined) return problem(409, "this node can't be claimed now", { reason: "not-claimable" });
 
   const read = await readJsonBody(request, wire, DOCUMENT_BODY_BYTES);
@@ -52,7 +48,18 @@ export async function enroll(services: ApiServices, request: Request, wire: Wire
   if (refused !== undefined) return refused;
   const checked = checkBody(enrollSchema, read.value);
   if (!checked.ok) return checked.error;
-  return claim(services, enrolment, checked.value as Body, wire);
+  const body = checked.value as Body;
+  // Looked at again: another claim may have come first, and the document of the one that lost must not be written.
+  return oneAtATime(services, async () => refuseTaken(state) ?? (await claim(services, enrolment, body, wire)));
+}
+
+function refuseTaken(state: ApiServices["state"]): Response | undefined {
+  if (state.claim.get() !== undefined) return problem(409, "this node is claimed already", { reason: "claimed" });
+  // Invariant 2: what is in a cluster can't be claimed over the network.
+  if (!isMember(state)) return undefined;
+  return problem(409, "this node is in service and can't be claimed any more; use its console, or reset it", {
+    reason: "in-service",
+  });
 }
 
 /** Before anything else of the body is looked at. */
