@@ -233,20 +233,6 @@ async function writeLoader(
 ): Promise<Result<void, AppError>> {
   const sectors = await readSectors(host, step, bootFiles);
   if (!sectors.ok) return sectors;
-  const made = await tool(host, espMkfs(step), { timeoutMs: 10 * minuteMs });
-  if (!made.ok) return made;
-  const filled = await withMount(host, partitionPath(step.espPartUuid), "vfat", "rw", async (mounted) => {
-    for (const folder of ["EFI/BOOT", "EFI/debian", "corium"]) {
-      const folders = await tool(host, ["mkdir", "-p", `${mounted}/${folder}`]);
-      if (!folders.ok) return folders;
-    }
-    for (const [to, from] of Object.entries(espFiles)) {
-      const copied = await tool(host, ["cp", `${bootFiles}/${from}`, `${mounted}/${to}`]);
-      if (!copied.ok) return copied;
-    }
-    return host.files.write(`${mounted}/corium/id.cfg`, idConfig(step.installation), { mode: vfatMode });
-  });
-  if (!filled.ok) return filled;
   const confirmed = await confirmDevices(host, [step.device]);
   if (!confirmed.ok) return confirmed;
   const { bootCode, core } = sectors.value;
@@ -261,7 +247,22 @@ async function writeLoader(
     const flushed = await tool(host, ["blockdev", "--flushbufs", path]);
     if (!flushed.ok) return flushed;
   }
-  return ok(undefined);
+  // udev reads the table again when a whole disk was written: meanwhile its partitions and their links are gone.
+  const settled = await settle(host, step.device.path);
+  if (!settled.ok) return settled;
+  const made = await tool(host, espMkfs(step), { timeoutMs: 10 * minuteMs });
+  if (!made.ok) return made;
+  return withMount(host, partitionPath(step.espPartUuid), "vfat", "rw", async (mounted) => {
+    for (const folder of ["EFI/BOOT", "EFI/debian", "corium"]) {
+      const folders = await tool(host, ["mkdir", "-p", `${mounted}/${folder}`]);
+      if (!folders.ok) return folders;
+    }
+    for (const [to, from] of Object.entries(espFiles)) {
+      const copied = await tool(host, ["cp", `${bootFiles}/${from}`, `${mounted}/${to}`]);
+      if (!copied.ok) return copied;
+    }
+    return host.files.write(`${mounted}/corium/id.cfg`, idConfig(step.installation), { mode: vfatMode });
+  });
 }
 
 // --- state and data ---

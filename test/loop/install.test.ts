@@ -309,6 +309,8 @@ describe.skipIf(reason !== undefined)("installing to a disk [needs root, loop de
         .filter((each) => each.startsWith(device.path))) {
         sh("umount", line.split(" ")[0] ?? "");
       }
+      // A boot reads the table anew; after sfdisk the kernel of this machine may still have none. Early cuts left none.
+      spawnSync("partx", ["--update", device.path]);
       const run = await install(device, liveState());
       const [finding] = run.plan.findings;
       if (finding?.code === "installed") {
