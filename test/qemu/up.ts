@@ -113,7 +113,11 @@ async function up(): Promise<void> {
   try {
     // -S: the reset at the start is none of the guest's.
     const reboot = qmp.waitEvent(({ event, data }) => event === "RESET" && data["guest"] === true, 1_200_000);
-    await waitFor("the installation onto the system disk, and its reboot", 1200, reboot, lastLine);
+    // The console tells a failure at once; without this the wait would last to its end.
+    const failed = serial.expect(/^error: (.*)/m, 1_200_000).then(([line]) => Promise.reject(new Error(line)));
+    const installed = Promise.race([reboot, failed]);
+    await waitFor("the installation onto the system disk, and its reboot", 1200, installed, lastLine);
+    failed.catch(() => undefined);
     serial.skip();
     say("installed; it boots from its disk");
     const limitMs = 600_000;
