@@ -20,8 +20,12 @@ export function isDnsName(text: string): boolean {
 /** Disk, array, volume and pool names. */
 export const isStorageName = (text: string): boolean => text.length <= 32 && /^[A-Za-z0-9][A-Za-z0-9_-]*$/.test(text);
 
-/** systemd.netdev(5) allows more, but these are safe in file names and unit names too. */
-export const isInterfaceName = (text: string): boolean => /^[a-z0-9][a-z0-9-]{0,14}$/.test(text);
+/**
+ * systemd.netdev(5) allows more, but these are safe in file names and unit names too. `lo` is there already, and the
+ * kernel keeps `all` and `default` for itself (Documentation/networking/ip-sysctl).
+ */
+export const isInterfaceName = (text: string): boolean =>
+  /^[a-z0-9][a-z0-9-]{0,14}$/.test(text) && !["lo", "all", "default"].includes(text);
 
 /** A link that the kernel or udev named: `eno1`, `bond0.7`, `enp3s0f1np1`. */
 export const isLinkName = (text: string): boolean => /^[A-Za-z0-9][A-Za-z0-9._:@-]{0,14}$/.test(text);

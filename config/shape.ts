@@ -78,7 +78,7 @@ function unknownKey(context: Context, path: Path, key: string): Problem {
 function wrongKind(context: Context, path: Path, value: unknown): Problem {
   const shape = shapeAt(context.schema, context.value, path) ?? { kind: "anything" };
   const place = context.places.get(formatPath(path));
-  const isSecret = isSecretPath(path);
+  const isSecret = isSecretPath(path) || isBesideSecret(path);
   const isContainer = shape.kind === "map" || shape.kind === "list" || shape.kind === "record";
   // Text where fields belong may be anything, also a secret.
   const got = describe(value, isSecret || isContainer, place);
@@ -94,6 +94,9 @@ function wrongKind(context: Context, path: Path, value: unknown): Problem {
   }
   return decodeSays.wrongType(WANTED[shape.kind], got, hintFor(shape, value, place, isSecret));
 }
+
+/** A key or a passphrase is easily written into the field that says where it comes from. */
+const isBesideSecret = (path: Path): boolean => ["generateKey", "unlock"].includes(String(path.at(-1)));
 
 const WANTED: Readonly<Record<Exclude<Shape["kind"], "enum">, string>> = {
   map: "a map",

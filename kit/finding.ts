@@ -18,9 +18,16 @@ export interface Finding {
 export const hasErrors = (findings: readonly Finding[]): boolean =>
   findings.some((finding) => finding.severity === "error");
 
+/** A document may hold anything, and a terminal obeys control characters; a line end would forge a finding. */
+const visible = (text: string): string =>
+  // oxlint-disable-next-line no-control-regex -- exactly those are made visible
+  text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+
 /** `file:line:column: error: path: message` and the hint below it. */
 export function formatFinding(finding: Finding): string {
   const place = [finding.file, finding.line, finding.column].filter((part) => part !== undefined).join(":");
   const head = [place, finding.severity, finding.path, finding.message].filter((part) => part !== "").join(": ");
-  return finding.hint === undefined ? head : `${head}\n  hint: ${finding.hint}`;
+  return finding.hint === undefined ? visible(head) : `${visible(head)}\n  hint: ${visible(finding.hint)}`;
 }

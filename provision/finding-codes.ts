@@ -31,6 +31,7 @@ export const PLANNING_CODES = {
   "range-overlap": "a cluster range holds the node's own network, gateway or name server",
   "overlay-swallows": "an allowed range takes something into the tunnel that must stay outside",
   "overlay-mtu": "an overlay's packets are larger than what carries them",
+  "overlay-name": "a link of this machine has the name of an overlay",
   "no-link": "there is no interface to hold the virtual address",
   "vip-off-subnet": "the virtual address is in no network of its interface",
   "vip-boundary": "the virtual address is the first or last of its network",

@@ -152,3 +152,15 @@ describe("recorded addresses", () => {
     expect(recordAddresses(makeDocument({ role: "controller", wireguard: [overlay] }), two).nodeIp).toBe("10.10.0.2");
   });
 });
+
+test("an overlay with the name of the network card took its network away", () => {
+  const overlay = (name: string): Document =>
+    makeDocument({
+      role: "single",
+      wireguard: [{ name, address: ["10.9.0.1/24"], nodeAddress: false, generateKey: true, peers: [] }],
+    } as Partial<Document>);
+  expect(codes(overlay("eth0"))).toContain("overlay-name");
+  expect(codes(overlay("wg0"))).not.toContain("overlay-name");
+  const links = [...machine().links, { ...nic("wg0", "10.9.0.1/24"), kind: "wireguard" }];
+  expect(codes(overlay("wg0"), machine({ links }))).not.toContain("overlay-name");
+});

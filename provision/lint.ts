@@ -36,6 +36,7 @@ export function lintBootstrap(input: LintInput): readonly Finding[] {
     ...lintOldData(input),
     ...lintRanges(document, facts),
     ...lintOverlay(document, facts),
+    ...lintOverlayNames(document, facts),
     ...lintHa(input),
     ...lintLease(document, facts),
   ];
@@ -94,6 +95,22 @@ function lintOldData({ facts, hasK0sRecord }: LintInput): Finding[] {
       "reset this node, or remove the data if nobody needs it",
     ),
   ];
+}
+
+/** networkd matches by name: the network of the overlay would take the place of the link's own. */
+function lintOverlayNames(document: Document, { links }: MachineFacts): Finding[] {
+  return document.wireguard.flatMap(({ name }, at) =>
+    links.some((link) => link.name === name && link.kind !== "wireguard")
+      ? [
+          error(
+            "overlay-name",
+            `wireguard[${at}].name`,
+            `this machine has a link '${name}' already`,
+            "choose another name",
+          ),
+        ]
+      : [],
+  );
 }
 
 /** Links that are there without us: the document's own overlays come up later and are checked by their own rules. */

@@ -4,6 +4,8 @@ import { problem, quote, type Problem } from "./codes.ts";
 export const valueSays = {
   empty: (): Problem => problem("value", "it is empty"),
   range: (min: number, max: number, got: number): Problem => problem("value", `wanted ${min} to ${max}, got ${got}`),
+  inexact: (): Problem =>
+    problem("value", "a whole number beyond 2^53 would be changed on the way to its reader", "quote it"),
   label: (text: string): Problem =>
     problem(
       "value",
@@ -87,6 +89,8 @@ export const valueSays = {
     ),
   mountKept: (text: string): Problem =>
     problem("value", `${quote(text)} is the system's own`, "choose another folder below /var, /srv, /mnt or /opt"),
+  mountLength: (): Problem =>
+    problem("value", "the mount point is too long", "255 bytes for each folder, and for its name as a systemd unit"),
   deviceNotDev: (text: string): Problem =>
     problem(
       "value",

@@ -7,7 +7,7 @@ import { checkRole } from "./role.ts";
 import type { Rule } from "./rule.ts";
 import { checkClaims, checkLuks, checkMounts, checkRaid, checkStorageNames } from "./storage.ts";
 import { checkWireguard } from "./wireguard.ts";
-import { checkAddons, checkManifests } from "./workloads.ts";
+import { checkAddons, checkManifests, checkPatch } from "./workloads.ts";
 
 export const RULES: readonly Rule[] = [
   checkRole,
@@ -22,6 +22,7 @@ export const RULES: readonly Rule[] = [
   checkNode,
   checkAddons,
   checkManifests,
+  checkPatch,
   checkStorageNames,
   checkRaid,
   checkLuks,

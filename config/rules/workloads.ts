@@ -28,6 +28,22 @@ export function checkAddons(context: RuleContext): void {
       context.report(["addons", index, "chart"], ruleSays.undeclaredRepository(repository));
     }
     checkValues(context, ["addons", index, "values"], values, 0);
+    checkExact(context, ["addons", index, "values"], values);
+  }
+}
+
+export function checkPatch(context: RuleContext): void {
+  checkExact(context, ["k0s", "patch"], context.draft.k0s?.patch);
+}
+
+/** JavaScript, as JSON in Helm and Kubernetes, has no whole numbers beyond 2^53: the last digits would become others. */
+function checkExact(context: RuleContext, path: Path, value: unknown): void {
+  if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    context.report(path, valueSays.inexact());
+  }
+  if (typeof value !== "object" || value === null) return;
+  for (const [key, item] of Object.entries(value)) {
+    checkExact(context, [...path, Array.isArray(value) ? Number(key) : key], item);
   }
 }
 

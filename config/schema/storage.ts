@@ -59,9 +59,18 @@ const filesystem = z
 
 const KEPT = /^\/var\/(?:lib\/corium\/(?:api|ssh|tmp|state)|run|lock)(?:\/|$)|^\/var\/(?:lib|log|lib\/corium)$/;
 
+/** NAME_MAX, for each folder and for `ESCAPED.mount`, where systemd writes most bytes as `\xNN`. */
+function fitsUnitName(path: string): boolean {
+  const escaped = Buffer.from(path.slice(1))
+    .toString("latin1")
+    .replace(/[^A-Za-z0-9:_./]/g, "\\xNN");
+  return escaped.length + ".mount".length <= 255 && path.split("/").every((part) => Buffer.byteLength(part) <= 255);
+}
+
 const mountPoint = text((value) => {
   if (!isNormalPath(value) && value !== "/") return valueSays.mountPath(value);
   if (!/^\/(?:var|srv|mnt|opt)\/./.test(value)) return valueSays.mountPlace(value);
+  if (!fitsUnitName(value)) return valueSays.mountLength();
   return KEPT.test(value) ? valueSays.mountKept(value) : undefined;
 })
   .optional()
