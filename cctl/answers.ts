@@ -2,11 +2,11 @@
 import { stringify } from "yaml";
 import type { Context } from "./context.ts";
 import type { ApiAnswer } from "./client.ts";
-import { printable, printableValue } from "./printable.ts";
+import { jsonPrintable, printable, printableValue } from "./printable.ts";
 
 /** `toText` is called for text only, with the parsed body. */
 export function printAnswer<T>(context: Context, answer: ApiAnswer, toText: (body: T) => string): void {
-  if (context.output === "json") context.io.out(`${answer.body.trimEnd()}\n`);
+  if (context.output === "json") context.io.out(`${jsonPrintable(answer.body.trimEnd())}\n`);
   else if (context.output === "yaml") context.io.out(stringify(printableValue(answer.json), { lineWidth: 0 }));
   else context.io.out(toText(answer.json as T));
 }
@@ -14,7 +14,7 @@ export function printAnswer<T>(context: Context, answer: ApiAnswer, toText: (bod
 /** One line of NDJSON. */
 export function printLine<T>(context: Context, line: string, toText: (row: T) => string): void {
   if (context.output === "json") {
-    context.io.out(`${line}\n`);
+    context.io.out(`${jsonPrintable(line)}\n`);
     return;
   }
   let row: unknown;

@@ -8,7 +8,7 @@ import type { ErrorBody } from "../api/contract.ts";
 import { formatAddress } from "./address.ts";
 import { type HttpCall, openConnection } from "./connection.ts";
 import type { Context } from "./context.ts";
-import { printable } from "./printable.ts";
+import { jsonPrintable, printable } from "./printable.ts";
 import { skewOf } from "./skew.ts";
 import type { Target } from "./store.ts";
 
@@ -132,7 +132,7 @@ function judge(
     }
   }
   if (answer.status < 300) return ok({ ...answer, json });
-  if (context.output === "json" && answer.body !== "") context.io.out(`${answer.body.trimEnd()}\n`);
+  if (context.output === "json" && answer.body !== "") context.io.out(`${jsonPrintable(answer.body.trimEnd())}\n`);
   return { ok: false, error: refusal(where, answer.status, json) };
 }
 

@@ -144,3 +144,19 @@ describe("openConnection", () => {
     expect(!answer.ok && answer.error.code).toBe("interrupted");
   });
 });
+
+test("a line that could not be shown left the command waiting for ever; one without an end filled the memory", async () => {
+  const head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const broken = await serve((socket) => socket.write(`${head}5\r\nnull\n\r\n`));
+  const answer = await get({ address: broken.address, timeoutMs: 2_000 }, () => {
+    throw new TypeError("no such field");
+  });
+  expect(!answer.ok && [answer.error.code, answer.error.message.includes("not understood")]).toEqual([
+    "protocol",
+    true,
+  ]);
+  const chunk = `100000\r\n${"x".repeat(0x100000)}\r\n`;
+  const endless = await serve((socket) => socket.write(head + chunk.repeat(6)));
+  const cut = await get({ address: endless.address, timeoutMs: 2_000 }, () => undefined);
+  expect(!cut.ok && cut.error.message).toContain("a line without an end");
+});

@@ -45,6 +45,8 @@ export interface Connection {
 }
 
 const maxBodyBytes = 64 * 1024 * 1024;
+/** Of a stream; the journal itself cuts messages long before. */
+const maxLineLength = 4 * 1024 * 1024;
 
 /** `code`: `unreachable`, `wrong-peer`, `not-authorised`, `protocol`, `interrupted`. */
 export async function openConnection(options: ConnectOptions): Promise<Result<Connection, AppError>> {
@@ -126,10 +128,20 @@ function runCall(
     const silent = `${where} sent nothing for ${Math.round(call.idleTimeoutMs / 1000)} s`;
     timer = setTimeout(() => give(fail("unreachable", silent)), call.idleTimeoutMs);
   };
+  /** What is thrown in a socket's event ends no command: it would wait for ever. */
+  const show = (text: string): boolean => {
+    try {
+      call.onLine?.(text);
+      return true;
+    } catch {
+      give(fail("protocol", `${where} sent a line that is not understood; is it of a much newer version?`));
+      return false;
+    }
+  };
   const complete = (): void => {
     const head = reader.head();
     if (head === undefined) return;
-    if (call.onLine !== undefined && line !== "") call.onLine(line);
+    if (call.onLine !== undefined && line !== "" && !show(line)) return;
     give(ok({ ...head, body: Buffer.concat(pieces).toString("utf8") }));
   };
   const accept = (piece: Uint8Array): void => {
@@ -141,7 +153,8 @@ function runCall(
     }
     const lines = (line + decoder.decode(piece, { stream: true })).split("\n");
     line = lines.pop() ?? "";
-    for (const whole of lines) if (whole !== "") call.onLine(whole);
+    for (const whole of lines) if (whole !== "" && !show(whole)) return;
+    if (line.length > maxLineLength) give(fail("protocol", `${where} sent a line without an end`));
   };
 
   signal?.addEventListener("abort", interrupt);

@@ -12,7 +12,7 @@ import { type HttpAnswer, openConnection } from "./connection.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
 import { printAnswer } from "./answers.ts";
-import { printable } from "./printable.ts";
+import { jsonPrintable, printable } from "./printable.ts";
 
 export const enrollCommand: CctlCommand = {
   words: ["enroll"],
@@ -66,7 +66,7 @@ async function enroll(context: Context, given: Arguments): Promise<Result<number
   }
   const where = formatAddress(address.value);
   if (answer.value.status !== 200) {
-    if (context.output === "json") context.io.out(`${answer.value.body.trimEnd()}\n`);
+    if (context.output === "json") context.io.out(`${jsonPrintable(answer.value.body.trimEnd())}\n`);
     return { ok: false, error: refusal(where, answer.value.status, parse(answer.value)) };
   }
   const pinned = await context.store.pin({

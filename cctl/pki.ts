@@ -49,11 +49,11 @@ async function init(context: Context, given: Arguments): Promise<Result<number, 
   if (!known.ok) return known;
   const key = await store.readKey("caKey");
   if (!key.ok) return key;
-  if (known.value !== undefined || key.value !== undefined) {
-    return fail("exists", `there is an operator CA in ${store.dir} already`, {
+  const refuse = (): Result<never, AppError> =>
+    fail("exists", `there is an operator CA in ${store.dir} already`, {
       hint: "it is never overwritten, nodes obey it; another one goes into another --dir",
     });
-  }
+  if (known.value !== undefined || key.value !== undefined) return refuse();
   const request = readRequest(context, given);
   if (!request.ok) return request;
   const authority = await mintAuthority({
@@ -63,10 +63,10 @@ async function init(context: Context, given: Arguments): Promise<Result<number, 
   });
   // The key first: a CA whose key was lost would be in the way of the next try.
   const written = await writeAll([
-    () => store.write("caKey", authority.privateKey),
+    () => store.write("caKey", authority.privateKey, { isNew: true }),
     () => store.write("ca", authority.certificate),
   ]);
-  if (!written.ok) return written;
+  if (!written.ok) return written.error.code === "EEXIST" ? refuse() : written;
   const issued = await issueInto(context, store, authority, request.value);
   if (!issued.ok) return issued;
   context.io.out(

@@ -13,6 +13,16 @@ export function printable(text: string, keep: "line-feeds" | "nothing" = "nothin
   });
 }
 
+/** JSON as it came, and of the same meaning: what a terminal would obey is written as the escapes that JSON has. */
+export function jsonPrintable(text: string): string {
+  // oxlint-disable-next-line no-control-regex
+  const obeyed = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+  return text.replace(obeyed, (character) =>
+    // The one of them that JSON allows between its tokens.
+    character === "\r" ? " " : `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
 /** The same for a value that was parsed from JSON, keys included. */
 export function printableValue(value: unknown): unknown {
   if (typeof value === "string") return printable(value, "line-feeds");

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { fingerprintOfPem } from "../pki/fingerprint.ts";
+import { runCctl } from "../test/support/run-cctl.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { openStore } from "./store.ts";
 
@@ -57,4 +59,13 @@ describe("the store", () => {
       expect(!nodes.ok && nodes.error.message).toContain("/s/config.yaml can't be read");
     },
   );
+});
+
+test("pki init started twice at once made two CAs, and the one that nodes may obey already was overwritten", async () => {
+  const host = fakeHost();
+  const ran = await Promise.all([1, 2, 3].map(() => runCctl(host, ["pki", "init"])));
+  expect(ran.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([0, 1, 1]);
+  const first = ran.find(({ status }) => status === 0);
+  expect(first?.out).toContain(fingerprintOfPem(host.text("/home/ann/.corium/operator-ca.pem") ?? "") ?? "no CA");
+  expect(ran.filter(({ err }) => err.includes("there is an operator CA"))).toHaveLength(2);
 });

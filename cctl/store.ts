@@ -4,7 +4,7 @@
  */
 import { parseDocument, stringify } from "yaml";
 import { type AppError, appError, fail } from "../kit/app-error.ts";
-import type { Files } from "../kit/ports.ts";
+import type { Files, WriteOptions } from "../kit/ports.ts";
 import { type Result, ok } from "../kit/result.ts";
 import { Secret } from "../kit/secret.ts";
 import { API_PORT } from "../api/contract.ts";
@@ -37,7 +37,11 @@ export interface Store {
   readonly readText: (file: keyof typeof storeFiles) => Promise<Result<string | undefined, AppError>>;
   /** Refuses a key that other users of the machine may read. */
   readonly readKey: (file: "caKey" | "key") => Promise<Result<Secret | undefined, AppError>>;
-  readonly write: (file: keyof typeof storeFiles, content: string) => Promise<Result<void, AppError>>;
+  readonly write: (
+    file: keyof typeof storeFiles,
+    content: string,
+    options?: Pick<WriteOptions, "isNew">,
+  ) => Promise<Result<void, AppError>>;
   readonly nodes: () => Promise<Result<readonly PinnedNode[], AppError>>;
   /** Replaces what was known under that address. */
   readonly pin: (node: PinnedNode) => Promise<Result<void, AppError>>;
@@ -52,11 +56,11 @@ export function openStore(files: Files, dir: string): Store {
     if (!read.ok && read.error.code === "ENOENT") return ok(undefined);
     return read;
   };
-  const write: Store["write"] = async (file, content) => {
+  const write: Store["write"] = async (file, content, options) => {
     const made = await files.mkdir(dir, { mode: 0o700 });
     if (!made.ok) return made;
     const isSecret = file === "caKey" || file === "key";
-    return files.write(path(file), content, { mode: isSecret ? 0o600 : 0o644 });
+    return files.write(path(file), content, { mode: isSecret ? 0o600 : 0o644, ...options });
   };
   const nodes: Store["nodes"] = async () => {
     const text = await readText("config");

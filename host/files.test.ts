@@ -34,6 +34,18 @@ test("a write that fails leaves the old file whole and no litter", async () => {
   expect(await files.readText(join(folder, "old"))).toEqual({ ok: true, value: "old" });
 });
 
+test("of several programs that make the same new file exactly one does, and what is there stays", async () => {
+  const path = join(folder, "new/key");
+  const made = await Promise.all(["a", "b", "c"].map((text) => files.write(path, text, { mode: 0o600, isNew: true })));
+  expect(made.filter(({ ok }) => ok)).toHaveLength(1);
+  expect(made.flatMap((result) => (result.ok ? [] : [result.error.code]))).toEqual(["EEXIST", "EEXIST"]);
+  expect(await files.readText(path)).toEqual({
+    ok: true,
+    value: ["a", "b", "c"][made.findIndex(({ ok }) => ok)] ?? "",
+  });
+  expect(await fs.readdir(join(folder, "new"))).toEqual(["key"]);
+});
+
 test("absence, caps and folders are told apart by code", async () => {
   const codeOf = async (result: Promise<{ ok: boolean }>): Promise<unknown> => {
     const settled = (await result) as { ok: boolean; error?: { code: string } };

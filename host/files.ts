@@ -125,7 +125,11 @@ async function writeDurably(path: string, content: string | Uint8Array, how: Wri
     } finally {
       await handle.close();
     }
-    await fs.rename(temporary, path);
+    // rename(2) would replace what is there; link(2) does not.
+    if (how.isNew === true) {
+      await fs.link(temporary, path);
+      await fs.unlink(temporary);
+    } else await fs.rename(temporary, path);
   } catch (thrown) {
     await fs.rm(temporary, { force: true });
     throw thrown;

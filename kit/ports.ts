@@ -47,6 +47,8 @@ export interface WriteOptions {
   readonly mode: number;
   /** User and group names; default root:root (unchanged when not running as root). */
   readonly owner?: { readonly user: string; readonly group: string };
+  /** Only where nothing is yet, else `EEXIST`: of two programs that write at once exactly one does. */
+  readonly isNew?: true;
 }
 
 /**

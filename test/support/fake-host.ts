@@ -216,6 +216,7 @@ export function fakeHost(options: FakeHostOptions = {}): FakeHost {
     write: (path, content, how) =>
       call(`files.write ${path}`, () => {
         if (statOf(path)?.kind === "directory") return err(appError("EISDIR", `${path} is a folder`));
+        if (how.isNew === true && statOf(path) !== null) return err(appError("EEXIST", `${path} is there already`));
         const bytes = typeof content === "string" ? encoder.encode(content) : content;
         setBoth(path, fileNode(bytes, how.mode, ownerOf(how)));
         return ok(undefined);
