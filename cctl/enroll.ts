@@ -69,11 +69,8 @@ async function enroll(context: Context, given: Arguments): Promise<Result<number
     if (context.output === "json") context.io.out(`${jsonPrintable(answer.value.body.trimEnd())}\n`);
     return { ok: false, error: refusal(where, answer.value.status, parse(answer.value)) };
   }
-  const pinned = await context.store.pin({
-    address: where,
-    fingerprint: fingerprint.value,
-    ...(name === undefined ? {} : { name }),
-  });
+  const pin = { address: where, fingerprint: fingerprint.value, ...(name === undefined ? {} : { name }) };
+  const pinned = await context.store.pin(pin, context.clock);
   if (!pinned.ok) return pinned;
   const result: ApiAnswer = { ...answer.value, json: parse(answer.value) };
   printAnswer<EnrollAnswer>(context, result, ({ operation }) => {

@@ -4,7 +4,7 @@
  */
 import { parseDocument, stringify } from "yaml";
 import { type AppError, appError, fail } from "../kit/app-error.ts";
-import type { Files, WriteOptions } from "../kit/ports.ts";
+import type { Clock, Files, WriteOptions } from "../kit/ports.ts";
 import { type Result, ok } from "../kit/result.ts";
 import { Secret } from "../kit/secret.ts";
 import { API_PORT } from "../api/contract.ts";
@@ -43,8 +43,8 @@ export interface Store {
     options?: Pick<WriteOptions, "isNew">,
   ) => Promise<Result<void, AppError>>;
   readonly nodes: () => Promise<Result<readonly PinnedNode[], AppError>>;
-  /** Replaces what was known under that address. */
-  readonly pin: (node: PinnedNode) => Promise<Result<void, AppError>>;
+  /** Replaces what was known under that address; one cctl at a time, so that none loses what another pinned. */
+  readonly pin: (node: PinnedNode, clock: Pick<Clock, "sleep">) => Promise<Result<void, AppError>>;
   /** An address, or the name of an enrolled node. */
   readonly resolve: (text: string) => Promise<Result<Target, AppError>>;
 }
@@ -83,12 +83,21 @@ export function openStore(files: Files, dir: string): Store {
       const text = await files.readText(path(file));
       return text.ok ? ok(new Secret(storeFiles[file], text.value)) : text;
     },
-    async pin(node) {
-      const known = await nodes();
-      if (!known.ok) return known;
-      const others = known.value.filter(({ address }) => address !== node.address);
-      const all = [...others, node].sort((a, b) => (a.address < b.address ? -1 : 1));
-      return write("config", formatNodes(all));
+    async pin(node, clock) {
+      const made = await files.mkdir(dir, { mode: 0o700 });
+      if (!made.ok) return made;
+      const lock = `${path("config")}.lock`;
+      const taken = await takeLock(files, lock, clock);
+      if (!taken.ok) return taken;
+      try {
+        const known = await nodes();
+        if (!known.ok) return known;
+        const others = known.value.filter(({ address }) => address !== node.address);
+        const all = [...others, node].sort((a, b) => (a.address < b.address ? -1 : 1));
+        return await write("config", formatNodes(all));
+      } finally {
+        await files.remove(lock);
+      }
     },
     async resolve(text) {
       const known = await nodes();
@@ -107,6 +116,16 @@ export function openStore(files: Files, dir: string): Store {
       return ok({ address: parsed.value, ...(pinned === undefined ? {} : { pinned }) });
     },
   };
+}
+
+/** Held for as long as it takes to write one small file. */
+async function takeLock(files: Files, path: string, clock: Pick<Clock, "sleep">): Promise<Result<void, AppError>> {
+  for (let tries = 0; tries < 100; tries += 1) {
+    const taken = await files.write(path, "", { mode: 0o600, isNew: true });
+    if (taken.ok || taken.error.code !== "EEXIST") return taken;
+    await clock.sleep(100);
+  }
+  return fail("store", `another cctl holds ${path}`, { hint: "if none runs, one was killed: remove that file" });
 }
 
 function parseNodes(text: string, file: string): Result<readonly PinnedNode[], AppError> {
