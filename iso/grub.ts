@@ -257,12 +257,14 @@ export function ipxeScript(image: MediumImage & { readonly sha256: string; reado
   const initrds = image.isBaked ? "initrd=initrd-net initrd=baked.img" : "initrd=initrd-net";
   return `#!ipxe
 # Corium ${image.version}. Needs: vmlinuz, initrd-net, initrd and root.squashfs beside this file; root.squashfs is checked by its hash.
-# Set \`args\` before chaining for more kernel arguments: set args corium.config=https://… hostname=n1
+# Before chaining one may set \`args\`, more kernel arguments (set args corium.config=https://… hostname=n1), and
+# \`base\`, the address of the folder of root.squashfs with a slash at its end.
 isset \${net0/ip} || dhcp
+isset \${base} || set base \${cwduri}
 :again
 imgfree
 echo Corium ${image.version}: loading from \${cwduri}
-kernel vmlinuz ${initrds} ${fixedKernelArgs()} ${DEFAULT_CONSOLES} corium.mode=live corium.roothash=${image.rootHash} corium.hashoffset=${image.hashOffsetBytes} corium.root=\${cwduri}root.squashfs corium.sha256=${image.sha256} BOOTIF=01-\${netX/mac:hexhyp} \${args} || goto failed
+kernel vmlinuz ${initrds} ${fixedKernelArgs()} ${DEFAULT_CONSOLES} corium.mode=live corium.roothash=${image.rootHash} corium.hashoffset=${image.hashOffsetBytes} corium.root=\${base}root.squashfs corium.sha256=${image.sha256} BOOTIF=01-\${netX/mac:hexhyp} \${args} || goto failed
 initrd initrd-net || goto failed
 ${image.isBaked ? "initrd baked.img || goto failed\n" : ""}boot || goto failed
 :failed
