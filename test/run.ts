@@ -34,7 +34,7 @@ async function runFile(file: TestFile): Promise<{ readonly verdict: Verdict; rea
   const base = join(reports, file.path.replaceAll("/", "_"));
   const report = `${base}.xml`;
   rmSync(report, { force: true });
-  const argv = [process.execPath, "test", "--isolate", "--timeout", file.kind === "fast" ? "20000" : "120000"];
+  const argv = [process.execPath, "test", "--isolate", "--timeout", file.kind === "fast" ? "60000" : "120000"];
   argv.push("--reporter=junit", `--reporter-outfile=${report}`, `./${file.path}`);
   // A file, not a pipe: what a test leaves running could hold a pipe open for ever.
   const log = openSync(`${base}.log`, "w");

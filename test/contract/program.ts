@@ -86,7 +86,7 @@ export async function openProgram(): Promise<Program> {
         stdin: options.stdin === undefined ? "ignore" : Buffer.from(options.stdin),
         stdout: "pipe",
         stderr: "pipe",
-        timeout: options.timeoutMs ?? 15_000,
+        timeout: options.timeoutMs ?? 60_000,
       });
       const [stdout, stderr, exitCode] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited]);
       return { exitCode, stdout, stderr };
@@ -123,7 +123,7 @@ export async function openProgram(): Promise<Program> {
 export async function until<T>(
   what: string,
   look: () => Promise<T | undefined | false>,
-  timeoutMs = 15_000,
+  timeoutMs = 60_000,
 ): Promise<T> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {

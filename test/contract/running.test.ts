@@ -43,7 +43,7 @@ const setCharts = (...names: readonly string[]): void => {
 
 async function start(...flags: readonly string[]): Promise<Running> {
   const running = k0s.start(["controller", "--config", CONFIG, ...FLAGS, ...flags]);
-  await until("k0s status answers", async () => (await k0s.run(["status"])).exitCode === 0, isReal ? 180_000 : 15_000);
+  await until("k0s status answers", async () => (await k0s.run(["status"])).exitCode === 0, isReal ? 180_000 : 60_000);
   return running;
 }
 
@@ -127,7 +127,7 @@ describe("the API", () => {
     await until(
       "the node is Ready",
       async () => / Ready /.test((await get("nodes")).stdout),
-      isReal ? 180_000 : 15_000,
+      isReal ? 180_000 : 60_000,
     );
     expect(readdirSync(k0s.host("/opt/cni/bin")).length).toBeGreaterThan(0);
   });

@@ -13,7 +13,7 @@ export interface TestFile {
   readonly needsImage: boolean;
 }
 
-const DEFAULT_BUDGET: Readonly<Record<TestClass, number>> = { fast: 90, loop: 240, vm: 300 };
+const DEFAULT_BUDGET: Readonly<Record<TestClass, number>> = { fast: 240, loop: 300, vm: 300 };
 
 export function classOf(path: string): TestClass {
   if (path.endsWith(".vm.test.ts")) return "vm";

@@ -68,5 +68,5 @@ test("needs, classes and budgets are read where they are written", () => {
   expect(needsIn("x")).toBeUndefined();
   expect([classOf("a/b.vm.test.ts"), classOf("b.loop.test.ts"), classOf("c.test.ts")]).toEqual(["vm", "loop", "fast"]);
   expect(budgetOf("// budget: 180 s\n", "vm")).toBe(180);
-  expect(budgetOf("import x;\n", "fast")).toBe(90);
+  expect(budgetOf("import x;\n", "fast")).toBe(240);
 });
