@@ -13,6 +13,7 @@ const finding = {
     code: { type: "string" },
     path: { type: "string" },
     message: { type: "string" },
+    details: { type: "array", items: { type: "string" } },
     hint: { type: "string" },
     line: { type: "integer" },
     column: { type: "integer" },

@@ -9,6 +9,8 @@ export interface Finding {
   readonly code: string;
   readonly path: string;
   readonly message: string;
+  /** Further lines a reader needs, e.g. each candidate disk with its reason. */
+  readonly details?: readonly string[];
   readonly hint?: string;
   readonly file?: string;
   readonly line?: number;
@@ -25,9 +27,10 @@ const visible = (text: string): string =>
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   });
 
-/** `file:line:column: error: path: message` and the hint below it. */
+/** `file:line:column: error: path: message`; details and hint each on a line below it. */
 export function formatFinding(finding: Finding): string {
   const place = [finding.file, finding.line, finding.column].filter((part) => part !== undefined).join(":");
   const head = [place, finding.severity, finding.path, finding.message].filter((part) => part !== "").join(": ");
-  return finding.hint === undefined ? visible(head) : `${visible(head)}\n  hint: ${visible(finding.hint)}`;
+  const below = [...(finding.details ?? []), ...(finding.hint === undefined ? [] : [`hint: ${finding.hint}`])];
+  return [visible(head), ...below.map((line) => `  ${visible(line)}`)].join("\n");
 }

@@ -234,12 +234,13 @@ function resolve(
       if (isKernelName(ref)) findings.push(kernelName(fieldOf(at), ref, found.value));
       continue;
     }
-    const { code, message, details = [], hint } = found.error;
+    const { code, message, details, hint } = found.error;
     findings.push({
       severity: "error",
       code,
       path: refs.length === 1 ? listField : fieldOf(at),
-      message: [message, ...details].join("\n  "),
+      message,
+      ...(details === undefined ? {} : { details }),
       ...(hint === undefined ? {} : { hint }),
     });
   }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { Disk, Inventory } from "../../kit/disk.ts";
 import type { InstallInput } from "./plan.ts";
+import { formatFinding } from "../../kit/finding.ts";
 import { neededBytes, PARTITIONS, partitionOf } from "../../iso/layout.ts";
 import { carriedArguments, partUuidsOf, planInstall, standingOf } from "./plan.ts";
 import { INSTALLING, installingScript, isTable, stateName } from "./table.ts";
@@ -77,6 +78,16 @@ describe("planInstall", () => {
     expect(plan(used).findings[0]?.message).toMatch(/\/dev\/a.*ext4/);
     expect(plan(used).steps).toEqual([]);
     expect(plan(used, { wipe: true }).steps[0]).toMatchObject({ id: "install:wipe", kind: "disk:wipe" });
+  });
+
+  test("B007: where no disk matches, each disk has a line of its own, with its reason", () => {
+    const [finding] = plan(inventory(disk("b"), disk("c"))).findings;
+    const lines = finding === undefined ? [] : formatFinding(finding).split("\n");
+    expect(lines).toHaveLength(4);
+    expect(lines[0]).toStartWith("error: install.disk: no disk matches");
+    expect(lines[1]).toMatch(/^ {2}\/dev\/b \(.*bytes: /);
+    expect(lines[2]).toMatch(/^ {2}\/dev\/c \(.*bytes: /);
+    expect(lines[3]).toStartWith("  hint: ");
   });
 
   test("B179: an installed Corium is never covered by wipe", () => {

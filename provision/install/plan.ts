@@ -47,8 +47,9 @@ export function planInstall(input: InstallInput): InstallPlan {
   if (install === undefined) return { steps: [], findings: [] };
   const found = resolveDevice(install.disk, inventory);
   if (!found.ok) {
-    const { code, message, details = [], hint } = found.error;
-    return refuse(code, "install.disk", [message, ...details].join("\n  "), hint);
+    const { code, message, details, hint } = found.error;
+    const finding = refusal(code, "install.disk", message, hint);
+    return { steps: [], findings: [details === undefined ? finding : { ...finding, details }] };
   }
   const disk = found.value;
   if (install.mirror !== undefined) {
