@@ -18,6 +18,11 @@ export interface FilesOptions {
    * a workstation).
    */
   readonly keptEtc?: string;
+  /**
+   * The upper layer of the overlay on /etc. Of what other programs made only this is kept: the image's own links, kept
+   * too, would lie over those of a later image. Without it, or where it is not there: what /etc shows.
+   */
+  readonly etcUpper?: string;
   /** What stands for /etc in a test. */
   readonly etc?: string;
 }
@@ -82,7 +87,11 @@ export function realFiles(options: FilesOptions = {}): Files {
     symlink: (target, path) => both(path, (at) => linkDurably(target, at)),
     async keep(path) {
       const kept = keptCopy(path);
-      return kept === undefined ? ok(undefined) : attempt(path, () => mirror(path.replace(/\/$/, ""), kept));
+      if (kept === undefined) return ok(undefined);
+      const upper = options.etcUpper;
+      const isLayered = upper !== undefined && (await isFolder(upper));
+      const from = isLayered ? join(upper, path.slice(etc.length)) : path;
+      return attempt(path, () => mirror(from.replace(/\/$/, ""), kept));
     },
   };
 }
@@ -155,12 +164,16 @@ async function renameDurably(from: string, to: string): Promise<void> {
 }
 
 /** Makes `to` the same as `from`, absence included. Links are copied as links. */
+const isFolder = async (path: string): Promise<boolean> =>
+  (await fs.stat(path).catch(() => undefined))?.isDirectory() === true;
+
 async function mirror(from: string, to: string): Promise<void> {
   const stat = await fs.lstat(from).catch((thrown: unknown) => {
     if (isAbsent(thrown)) return undefined;
     throw thrown;
   });
-  if (stat === undefined) {
+  // A character device in an upper layer says that what lies below was removed.
+  if (stat === undefined || stat.isCharacterDevice()) {
     await fs.rm(to, { recursive: true, force: true });
     await syncFolder(dirname(to)).catch(() => {});
     return;

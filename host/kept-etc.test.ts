@@ -53,6 +53,34 @@ test("keep mirrors what another program made, its links and its absences", async
   expect(await fs.readdir(join(kept, "corium"))).not.toContain("tree");
 });
 
+test("on an overlay only what differs from the image is kept, or old links would lie over those of a later image", async () => {
+  const upper = join(base, "upper");
+  const files = realFiles({ keptEtc: kept, etc, etcUpper: upper });
+  for (const root of [etc, upper]) {
+    await fs.mkdir(join(root, "systemd/system/multi-user.target.wants"), { recursive: true });
+    await fs.symlink(
+      "/etc/systemd/system/k0s.service",
+      join(root, "systemd/system/multi-user.target.wants/k0s.service"),
+    );
+  }
+  await fs.symlink("/usr/lib/systemd/system/fstrim.timer", join(etc, "systemd/system/fstrim.timer"));
+  expect((await files.keep(join(etc, "systemd/system/"))).ok).toBe(true);
+  expect(await fs.readdir(join(kept, "systemd/system"))).toEqual(["multi-user.target.wants"]);
+  expect(await fs.readdir(join(kept, "systemd/system/multi-user.target.wants"))).toEqual(["k0s.service"]);
+  await fs.rm(join(upper, "systemd"), { recursive: true });
+  expect((await files.keep(join(etc, "systemd/system/multi-user.target.wants/k0s.service"))).ok).toBe(true);
+  expect(await fs.readdir(join(kept, "systemd/system/multi-user.target.wants"))).toEqual([]);
+});
+
+test("an overlay that is not where it should be takes nothing away", async () => {
+  const files = realFiles({ keptEtc: kept, etc, etcUpper: join(base, "nowhere") });
+  expect((await files.keep(join(etc, "systemd/system/"))).ok).toBe(true);
+  expect((await fs.readdir(join(kept, "systemd/system"))).toSorted()).toEqual([
+    "fstrim.timer",
+    "multi-user.target.wants",
+  ]);
+});
+
 test("what is not on the list is not kept", async () => {
   await realFiles({ keptEtc: kept, etc }).write(join(etc, "motd"), "x", { mode: 0o644 });
   expect(await fs.readdir(kept)).not.toContain("motd");
