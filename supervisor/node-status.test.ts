@@ -150,6 +150,15 @@ describe("status", () => {
     expect(node).toMatchObject({ overlay: [], machine: { cores: 2 } });
   });
 
+  test("arrays that could not be read in time are not called healthy", async () => {
+    const state = memoryState();
+    inService(state);
+    const collectors: Collectors = { ...nothing, arrays: () => Promise.reject(new Error("mdadm hangs")) };
+    const { health } = await status(state, { collectors }).node();
+    expect(health.verdict).toBe("degraded");
+    expect(health.checks).toContainEqual({ name: "arrays", ok: false, message: "could not be read" });
+  });
+
   test("those who ask at once share one look; the next one looks anew", async () => {
     let looks = 0;
     const collectors: Collectors = { ...nothing, arrays: async () => ((looks += 1), []) };

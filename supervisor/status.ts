@@ -76,13 +76,19 @@ export function createStatus(input: StatusInput): Status {
     const known = readKnown();
     const document = known?.document;
     const machine = await readMachine(host);
+    const unread: string[] = [];
+    const listed = async <T>(name: string, work: Promise<readonly T[]>): Promise<readonly T[]> => {
+      const found = await part<readonly T[] | undefined>(work, undefined);
+      if (found === undefined) unread.push(name);
+      return found ?? [];
+    };
     const [config, bootstrap, kubernetes, arrays, mounts, overlay, addresses, hardware] = await Promise.all([
       configStatus(machine.hostname),
       input.bootstrap.state(),
       readKubernetes(input, document, readK0sVersion).catch(() => undefined),
-      part(collectors.arrays(document), []),
-      part(collectors.mounts(document), []),
-      part(collectors.overlay(document), []),
+      listed("arrays", collectors.arrays(document)),
+      listed("mounts", collectors.mounts(document)),
+      listed("overlay", collectors.overlay(document)),
       part(collectors.addresses(), undefined),
       part(collectors.hardware(), undefined),
     ]);
@@ -92,6 +98,7 @@ export function createStatus(input: StatusInput): Status {
       isInService: isInService(),
       bootstrap,
       kubernetes,
+      unread,
       arrays,
       mounts,
       overlay,
@@ -220,6 +227,8 @@ interface Judged {
   readonly isInService: boolean;
   readonly bootstrap: BootstrapStatus["state"];
   readonly kubernetes: NodeAnswer["kubernetes"];
+  /** What could not be read in time: nothing good is said of it. */
+  readonly unread: readonly string[];
   readonly arrays: NodeAnswer["storage"]["arrays"];
   readonly mounts: NodeAnswer["storage"]["mounts"];
   readonly overlay: NodeAnswer["overlay"];
@@ -252,6 +261,7 @@ function judge(found: Judged): readonly Check[] {
     });
     if (kubernetes?.nodeReady === false) checks.push({ name: "node", ok: false, message: "Kubernetes says not ready" });
   }
+  for (const name of found.unread) checks.push({ name, ok: false, message: "could not be read" });
   for (const array of found.arrays) {
     const isFine = WORKING.has(array.state);
     const message = `${array.state}, ${array.active} of ${array.expected} members`;
