@@ -134,7 +134,7 @@ async function runMachines(
   await runAll(wanted, Math.min(jobs, MACHINES_AT_ONCE), total, of);
 }
 
-const USAGE = `usage: bun test/run.ts [--only fast|loop|vm]… [--jobs N] [--list] [PART-OF-A-PATH]…
+const USAGE = `usage: bun test/run.ts [--only fast|loop|vm]… [--nightly] [--jobs N] [--list] [PART-OF-A-PATH]…
 `;
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -145,6 +145,7 @@ async function main(argv: readonly string[]): Promise<number> {
       only: { type: "string", multiple: true },
       jobs: { type: "string" },
       list: { type: "boolean" },
+      nightly: { type: "boolean" },
       help: { type: "boolean", short: "h" },
     },
   });
@@ -158,7 +159,7 @@ async function main(argv: readonly string[]): Promise<number> {
     process.stderr.write(`--only takes fast, loop or vm, not "${unknown}"\n${USAGE}`);
     return 2;
   }
-  const files = findTestFiles(repository)
+  const files = findTestFiles(repository, values.nightly === true)
     .filter((file) => only.length === 0 || only.includes(file.kind))
     .filter((file) => positionals.length === 0 || positionals.some((part) => file.path.includes(part)));
   if (values.list === true) {

@@ -29,9 +29,13 @@ export function budgetOf(text: string, kind: TestClass): number {
 
 const ORDER: readonly TestClass[] = ["fast", "loop", "vm"];
 
-export function findTestFiles(repository: string): readonly TestFile[] {
+/** Long ones, that only `--nightly` runs. */
+const NIGHTLY = "test/nightly/";
+
+export function findTestFiles(repository: string, isNightly = false): readonly TestFile[] {
   const paths = [...new Bun.Glob("**/*.test.ts").scanSync({ cwd: repository, onlyFiles: true })]
     .filter((path) => !/(?:^|\/)(?:node_modules|out)\//.test(path))
+    .filter((path) => isNightly || !path.startsWith(NIGHTLY))
     .toSorted();
   const files = paths.map((path): TestFile => {
     const kind = classOf(path);
