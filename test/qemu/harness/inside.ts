@@ -45,6 +45,7 @@ export interface Kept {
   readonly documents: readonly { readonly id: number; readonly sha256: string; readonly origin: string }[];
   readonly baseline: { readonly document_id: number; readonly input_hash: string; readonly at_ms: number } | null;
   readonly journal: readonly { readonly step_id: string; readonly is_closed: number }[];
+  readonly owned: readonly { readonly kind: string; readonly name: string; readonly uuid: string }[];
   /** Rows of the append-only table that tell of operations. */
   readonly operationEntries: number;
 }
@@ -56,6 +57,7 @@ console.log(JSON.stringify({
   documents: db.query("SELECT id, sha256, origin FROM documents ORDER BY id").all(),
   baseline: db.query("SELECT document_id, input_hash, at_ms FROM baseline").get(),
   journal: db.query("SELECT step_id, closed_at_ms IS NOT NULL AS is_closed FROM journal ORDER BY step_id").all(),
+  owned: db.query("SELECT kind, name, uuid FROM owned ORDER BY kind, name").all(),
   operationEntries: db.query("SELECT count(*) AS n FROM entries WHERE stream = 'operation'").get().n,
 }));
 `;
