@@ -1,13 +1,13 @@
 /** What the routes work with; the composition root fills it, tests fill it with fakes. */
+import type { ServiceOutcome, ServiceRequest } from "../apply/service/driver.ts";
 import type { Document } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
-import type { Requester } from "../state/model.ts";
 import type { State } from "../state/open.ts";
-import type { ApplyAnswer, ConfigStatusAnswer, DiskAnswer, ErrorBody, HealthAnswer, NodeAnswer } from "./contract.ts";
+import type { ConfigStatusAnswer, DiskAnswer, HealthAnswer, NodeAnswer } from "./contract.ts";
 import type { Enrolment } from "./enrolment.ts";
 
 export interface ApiServices {
@@ -59,18 +59,7 @@ export interface StatusService {
   config(): Promise<ConfigStatusAnswer>;
 }
 
-export interface ApplyRequest {
-  readonly document: string;
-  readonly acknowledge: boolean;
-  readonly isDryRun: boolean;
-  readonly requester: Requester;
-}
-
-export type ApplyOutcome =
-  | { readonly kind: "answer"; readonly answer: ApplyAnswer }
-  | { readonly kind: "refused"; readonly status: 400 | 409 | 503; readonly body: ErrorBody };
-
 /** The gate (apply/): refuses without a trace, or makes the whole document true. */
 export interface ApplyService {
-  apply(request: ApplyRequest): Promise<ApplyOutcome>;
+  apply(request: ServiceRequest): Promise<ServiceOutcome>;
 }

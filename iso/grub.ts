@@ -22,7 +22,6 @@ const FIXED_ARGS = [
 const DEFAULT_CONSOLES = "console=tty0 console=ttyS0,115200";
 
 export const fixedKernelArgs = (): string => FIXED_ARGS.join(" ");
-export const defaultConsoles = (): string => DEFAULT_CONSOLES;
 
 /** A name without a password: entries boot, but nobody gets the editor or the command line of GRUB. */
 const PROLOGUE = `set superusers="corium"

@@ -1,6 +1,6 @@
 /** What is read from the machine before anything is decided, and the waits of a first boot. Changes nothing. */
 import type { AppError } from "../kit/app-error.ts";
-import type { Document } from "../config/document.ts";
+import type { Document, SecretSource } from "../config/document.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import type { Attempt } from "./secrets.ts";
@@ -168,12 +168,7 @@ export async function waitForClock(
 export interface SecretSourceField {
   /** Where it stands in the document: the key of the resolved secret. */
   readonly path: string;
-  readonly source: {
-    readonly url?: string;
-    readonly file?: string;
-    readonly authFile?: string;
-    readonly waitFor?: string;
-  };
+  readonly source: SecretSource;
   /** Where an earlier attempt has put it: a source may give it once only. One try at the source, then this. */
   readonly fallbackFile?: string;
 }

@@ -1,5 +1,5 @@
 /** Document + facts + what we remember → every step of a first boot, in order. Pure; nothing is left to decide. */
-import type { Document } from "../config/document.ts";
+import type { Document, SecretSource } from "../config/document.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
 import type { Inventory, OwnedStorage } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
@@ -28,12 +28,7 @@ export type ProvisionStep = NodeStep | StorageStep | WireguardStep | K0sStep;
 /** A secret that the document names but does not hold. */
 export interface NamedSecret {
   readonly path: string;
-  readonly source: {
-    readonly url?: string;
-    readonly file?: string;
-    readonly authFile?: string;
-    readonly waitFor?: string;
-  };
+  readonly source: SecretSource;
 }
 
 export interface BootstrapInput {

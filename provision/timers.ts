@@ -11,9 +11,6 @@ export interface RenderedTimers {
 const FOLDER = "/etc/systemd/system";
 const COMMENT = "Written by corium from the node's document.";
 
-/** Every timer that the document may ask for: one that is not rendered is not on the node. */
-export const TIMER_UNITS = ["corium-upgrade.timer"] as const;
-
 /**
  * Upgrades come with a later release (docs/adr/0020-upgrade-timer.md). Until then the schedule is kept and the
  * service says, each time, that nothing was looked for: `<4>` is a warning in the journal.

@@ -7,16 +7,18 @@ import { isTrue } from "./operations.ts";
 
 const POLL_MS = 500;
 
+const QUERY: NonNullable<Route["query"]> = [
+  { name: "since", description: "a sequence number, an age like 15m, or a time" },
+  { name: "follow", description: "true: go on as more comes" },
+];
+
 export const EVENT_ROUTES: readonly Route[] = [
   {
     method: "GET",
     path: "/v1/events",
     role: "readonly",
     summary: "what happened",
-    query: [
-      { name: "since", description: "a sequence number, an age like 15m, or a time" },
-      { name: "follow", description: "true: go on as more comes" },
-    ],
+    query: QUERY,
     isStream: true,
     run: (context) => lines(context, context.services.state.events),
   },
@@ -25,10 +27,7 @@ export const EVENT_ROUTES: readonly Route[] = [
     path: "/v1/audit",
     role: "admin",
     summary: "who asked for what and what came of it",
-    query: [
-      { name: "since", description: "a sequence number, an age like 15m, or a time" },
-      { name: "follow", description: "true: go on as more comes" },
-    ],
+    query: QUERY,
     isStream: true,
     run: (context) => lines(context, context.services.state.audit),
   },

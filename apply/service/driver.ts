@@ -31,7 +31,7 @@ export interface ApplyDependencies {
   readonly timeoutMs?: number;
 }
 
-/** The shapes of api/services.ts, which is above this room. */
+/** What the API hands over, already checked as a request. */
 export interface ServiceRequest {
   readonly document: string;
   readonly acknowledge: boolean;

@@ -4,7 +4,8 @@ import { localCaller } from "../../api/caller.ts";
 import { createApi } from "../../api/app.ts";
 import type { Enrolment } from "../../api/enrolment.ts";
 import { openEnrolment } from "../../api/enrolment.ts";
-import type { ApiServices, ApplyOutcome, ApplyRequest, OwnDocument } from "../../api/services.ts";
+import type { ApiServices, OwnDocument } from "../../api/services.ts";
+import type { ServiceOutcome, ServiceRequest } from "../../apply/service/driver.ts";
 import { parseDocument } from "../../config/load.ts";
 import { nodePaths } from "../../kit/paths.ts";
 import type { OperatorRole } from "../../kit/operator-role.ts";
@@ -23,8 +24,8 @@ export interface FakeApi {
   /** What the node's own sources hold. */
   own: OwnDocument;
   bootstrap: "idle" | "waiting" | "running" | "failed" | "done";
-  applied: ApplyRequest[];
-  outcome: ApplyOutcome;
+  applied: ServiceRequest[];
+  outcome: ServiceOutcome;
   readonly call: (method: string, path: string, more?: CallOptions) => Promise<FakeAnswer>;
 }
 
