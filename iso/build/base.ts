@@ -26,13 +26,16 @@ export function makeBase(cache: string, options: { readonly hasStandIn: boolean;
         `--components=${COMPONENTS.join(",")}`,
         ...EXCLUDED_PATHS.map((pattern) => `--dpkgopt=path-exclude=${pattern}`),
         "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+        // A build that dies is made anew; waiting for the disk after each file is most of the time it takes.
+        "--dpkgopt=force-unsafe-io",
         // Name, version and hash of each package as the signed archive lists them: for the lock.
         `--customize-hook=chroot "$1" sh -c 'dpkg-query -W -f "\\\${Package}=\\\${Version}\\n" | xargs apt-cache show --no-all-versions' > "$1${LISTING}"`,
         `--include=${packages.join(",")}`,
         SUITE,
         `${path}.tar.zst`,
       ],
-      { env: { SOURCE_DATE_EPOCH: String(options.epoch) } },
+      // The initramfs is made later, from our own hooks.
+      { env: { SOURCE_DATE_EPOCH: String(options.epoch), INITRD: "No" } },
     );
     run(["mv", `${path}.tar.zst`, path]);
   });

@@ -49,7 +49,7 @@ const disk = (name: string): DiskOptions => ({
 
 describe("a document that the kernel command line names", () => {
   test(
-    "from an https server: installs, reboots and comes into service with nobody there",
+    "from an https server, under UEFI: installs, reboots and comes into service with nobody there",
     async () => {
       const server = startServer({
         tls: await authority.server(),
@@ -58,7 +58,13 @@ describe("a document that the kernel command line names", () => {
       const system = disk("https");
       try {
         const append = `corium.config=${server.url}/node.yaml corium.config.ca=medium:/site/ca.pem`;
-        const install = { name: "sources-install", memoryMiB: 1536, disks: [system], isRebootExit: true };
+        const install = {
+          name: "sources-install",
+          firmware: "ovmf",
+          memoryMiB: 1536,
+          disks: [system],
+          isRebootExit: true,
+        } as const;
         await withVm({ ...install, ...boot(append) }, async (vm) => {
           await vm.console.expect(/reboot: Restarting system/, LONG_MS);
           await vm.waitExit(30_000);
@@ -68,8 +74,10 @@ describe("a document that the kernel command line names", () => {
         server.stop();
       }
       const installed = { ...system, bootIndex: 0 };
-      await withVm({ name: "sources-disk", memoryMiB: 1536, disks: [installed] }, async (vm) => {
+      // With fresh variables: what was installed is found at its removable path, as on a machine that lost its own.
+      await withVm({ name: "sources-disk", firmware: "ovmf", memoryMiB: 1536, disks: [installed] }, async (vm) => {
         await vm.shell.waitReady(LONG_MS);
+        await vm.shell.must("test -d /sys/firmware/efi");
         await synchronizeClock(vm.shell);
         await vm.console.expect(/phase: in-service/, LONG_MS);
         expect(await vm.shell.must("cat /etc/hostname")).toBe("unattended");

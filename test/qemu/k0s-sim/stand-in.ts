@@ -40,6 +40,8 @@ export type Fault =
   | "not-ready"
   /** Content: names of charts, by line, whose release fails. */
   | "chart-fails"
+  /** Content: names of charts, by line, whose release is not begun yet. */
+  | "chart-waits"
   /** `install` exits 1. */
   | "install-fails"
   /** `reset` leaves a mount behind and fails, the second run too. */

@@ -9,13 +9,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Operation } from "../../state/model.ts";
-import { createRaw, readAt } from "../qemu/harness/disk.ts";
-import { testImage } from "../qemu/harness/image.ts";
-import { contentOfFiles, readDatabase, setFault, synchronizeClock, unitRun } from "../qemu/harness/inside.ts";
-import { installedSystem } from "../qemu/harness/installed.ts";
-import { openOperator } from "../qemu/harness/node.ts";
-import type { DiskOptions } from "../qemu/harness/options.ts";
-import { freePort, type Vm, withVm } from "../qemu/harness/vm.ts";
+import { createRaw, readAt } from "./harness/disk.ts";
+import { testImage } from "./harness/image.ts";
+import { contentOfFiles, readDatabase, setFault, synchronizeClock, unitRun } from "./harness/inside.ts";
+import { installedSystem } from "./harness/installed.ts";
+import { openOperator } from "./harness/node.ts";
+import type { DiskOptions } from "./harness/options.ts";
+import { freePort, type Vm, withVm } from "./harness/vm.ts";
 
 const K0S = "k0scontroller.service";
 const MARKER = "/var/lib/corium/bootstrapped";
@@ -36,6 +36,7 @@ const withAddon = `${base}addons:
     namespace: hello
     repository: { name: site, url: https://charts.example.com }
 `;
+const withNewerAddon = withAddon.replace("1.2.3", "1.2.4");
 
 const image = await testImage();
 const operator = await openOperator();
@@ -108,6 +109,16 @@ async function waitForStep(id: string, timeoutMs: number): Promise<void> {
     if (isPast || operation?.phase === "failed" || performance.now() > deadline)
       throw new Error(`the bootstrap was not found at ${id}: ${JSON.stringify(operation)}`);
     await Bun.sleep(500);
+  }
+}
+
+async function waitForApplyStep(id: string): Promise<void> {
+  const deadline = performance.now() + 120_000;
+  for (;;) {
+    const [newest] = (await operations()).filter(({ kind }) => kind === "apply");
+    if (newest?.phase === "running" && newest.steps.some((step) => step.id === id && step.state === "running")) return;
+    if (performance.now() > deadline) throw new Error(`no apply was found at ${id}: ${JSON.stringify(newest)}`);
+    await Bun.sleep(200);
   }
 }
 
@@ -283,6 +294,30 @@ describe("power is cut", () => {
       await operator.must(["apply", "node1", "--file", "addon.yaml", "--yes"], 240_000);
       expect(await shell.must("cat /etc/k0s/k0s.yaml")).toContain("site/hello");
       expect(await shell.must("k0s kubectl get chart -n kube-system k0s-addon-chart-hello -o name")).toContain("hello");
+
+      // The next cut is after the record: k0s answers again, helm has not begun.
+      await setFault(shell, "chart-waits", "hello");
+      writeFileSync(join(operator.directory, "newer.yaml"), withNewerAddon);
+      const applying = operator.cctl(["apply", "node1", "--file", "newer.yaml", "--yes"], 120_000);
+      await waitForApplyStep("apply:charts");
+      await vm.kill();
+      expect((await applying).exitCode).not.toBe(0);
+    });
+  }, 600_000);
+
+  test("after an apply was recorded: the new document stays, and helm goes on", async () => {
+    await boot(machine(), "cut-recorded", async (vm) => {
+      await expectWhole(vm);
+      const { shell } = vm;
+      expect(await shell.must("cat /etc/k0s/k0s.yaml")).toContain("1.2.4");
+      expect(await shell.must("cat /etc/corium/config.yaml")).toBe(withNewerAddon.trimEnd());
+      expect((await operator.cctl(["diff", "node1"])).stdout).toBe("in-sync\n");
+      const applies = (await operations()).filter(({ kind }) => kind === "apply");
+      expect(applies[0]?.phase).toBe("succeeded");
+      const again = await operator.must(["apply", "node1", "--file", "newer.yaml", "--yes"]);
+      expect(again).toContain("unchanged");
+      const chart = "k0s kubectl get chart -n kube-system k0s-addon-chart-hello -o yaml";
+      await shell.must(`until ${chart} | grep -q 'appVersion: .*1.2.4'; do sleep 1; done`, 60_000);
     });
   }, 600_000);
 });
