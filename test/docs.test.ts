@@ -56,12 +56,31 @@ describe("the guides", () => {
   });
 });
 
-test("field reports are read from the names of tests", () => {
-  const source =
-    'describe("B001: a", () => {\n  test.each([["x"]])("B002, B003: b %s", () => {});\n  test("c B12", () => {});\n';
-  expect(holdingsOf("a.test.ts", source)).toEqual([
-    { id: "B001", file: "a.test.ts", name: "a" },
-    { id: "B002", file: "a.test.ts", name: "b %s" },
-    { id: "B003", file: "a.test.ts", name: "b %s" },
-  ]);
+describe("field reports are read from the names of tests", () => {
+  const idsOf = (source: string): readonly string[] => holdingsOf("a.test.ts", source).map(({ id }) => id);
+
+  test("each number that a name begins with", () => {
+    const source =
+      'describe("B001: a", () => {\n  test.each([["x"]])("B002, B003: b %s", () => {});\n  test("c B12", () => {});\n';
+    expect(holdingsOf("a.test.ts", source)).toEqual([
+      { id: "B001", file: "a.test.ts", name: "a" },
+      { id: "B002", file: "a.test.ts", name: "b %s" },
+      { id: "B003", file: "a.test.ts", name: "b %s" },
+    ]);
+    expect(idsOf("test.skipIf(isOff)(\n  `B004: a`,\n  () => {});\ntest.only('B005: a')")).toEqual(["B004", "B005"]);
+  });
+
+  test("what stands in a text or a comment, or is given to another function, is no test", () => {
+    expect(idsOf("const fixture = 'test(\"B001: a\", () => {})';")).toEqual([]);
+    expect(
+      idsOf('const fixture = `\n  test("B001: a", () => {});\n`;\n// test("B002: a")\n/* test("B003: a") */'),
+    ).toEqual([]);
+    expect(idsOf('expect(rows).toContain("B001");\nrow("B002: a");\nconst quote = /["`]/;\ntest("B003: a")')).toEqual([
+      "B003",
+    ]);
+  });
+
+  test("the page holds no line of this file", async () => {
+    expect(await Bun.file(join(root, "docs/field-reports.md")).text()).not.toContain("test/docs.test.ts");
+  });
 });

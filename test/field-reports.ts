@@ -3,6 +3,7 @@
  * seen in the field carries its number, B001 to B190, and says the symptom.
  */
 import { join } from "node:path";
+import jsTokens from "js-tokens";
 
 const root = join(import.meta.dir, "..");
 const page = join(root, "docs/field-reports.md");
@@ -13,15 +14,34 @@ export interface Holding {
   readonly name: string;
 }
 
-/** From `test("B139: …")`, `describe("B001, B004: …")`: the numbers come first. */
+/** `test("B139: …")`, `describe("B001, B004: …")`: the numbers come first. */
 export function holdingsOf(file: string, source: string): readonly Holding[] {
   const found: Holding[] = [];
-  for (const match of source.matchAll(/\(\s*(["'`])(B\d{3}\b.*?)\1/g)) {
-    const name = match[2] ?? "";
-    const text = name.replace(/^(?:B\d{3}[,\s]*)+:?\s*/, "");
-    for (const [id] of name.matchAll(/\bB\d{3}\b/g)) found.push({ id, file, name: text });
+  for (const name of testNames(source)) {
+    const numbers = /^B\d{3}\b(?:[,\s]+B\d{3}\b)*/.exec(name)?.[0] ?? "";
+    const text = name.slice(numbers.length).replace(/^[:\s]+/, "");
+    for (const [id] of numbers.matchAll(/B\d{3}/g)) found.push({ id, file, name: text });
   }
   return found;
+}
+
+const BLANK = new Set(["WhiteSpace", "LineTerminatorSequence", "SingleLineComment", "MultiLineComment"]);
+const TEXT = new Set(["StringLiteral", "NoSubstitutionTemplate"]);
+
+/**
+ * The names given to test, describe and their variations (`test.each(…)("name")`). Read as tokens: what stands in a
+ * text, where a test has its own fixtures, is no test.
+ */
+function testNames(source: string): readonly string[] {
+  const tokens = [...jsTokens(source)].filter(({ type }) => !BLANK.has(type));
+  const valueAt = (at: number): string => tokens[at]?.value ?? "";
+  return tokens.flatMap((token, at) => {
+    if (!TEXT.has(token.type) || valueAt(at - 1) !== "(") return [];
+    const callee = valueAt(at - 2);
+    const isVariation =
+      callee === ")" || (valueAt(at - 3) === "." && /^(?:only|skip|todo|concurrent|serial)$/.test(callee));
+    return isVariation || /^(?:test|describe|it)$/.test(callee) ? [token.value.slice(1, -1)] : [];
+  });
 }
 
 export function pageOf(holdings: readonly Holding[]): string {
