@@ -125,8 +125,7 @@ function release(store: Store, chart: KubeObject, spec: ChartSpec): void {
 }
 
 function failureOf(spec: ChartSpec): string | undefined {
-  if (isNamedBy("chart-fails", spec))
-    return `can't install chart ${spec.releaseName}: the test wants it so`;
+  if (isNamedBy("chart-fails", spec)) return `can't install chart ${spec.releaseName}: the test wants it so`;
   if (spec.chartName.startsWith("/") && !existsSync(rooted(spec.chartName)))
     return `can't locate chart: path "${spec.chartName}" not found`;
   return undefined;
