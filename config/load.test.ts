@@ -26,6 +26,14 @@ describe("decoding", () => {
     expect(finding).toMatchObject({ code: "unknown-key", path: "node.<<" });
     expect(finding.hint).toContain("1.1");
     expect(errors("x: &b {name: a}\ncorium:\n  role: single\n  node: {<<: *b, <<: *b}\n").length).toBe(2);
+    const free = `role: single
+addons: [{name: a, chart: "oci://r.example/a", values: {webhook: &base {port: 1}, admission: {<<: *base}}}]
+k0s: {patch: {spec: {api: {<<: {port: 1}}}}}
+`;
+    expect(errors(free).map(({ path, code }) => `${code} ${path}`)).toEqual([
+      "unknown-key addons[0].values.admission.<<",
+      "unknown-key k0s.patch.spec.api.<<",
+    ]);
   });
 
   test("B069: a blank line with a tab harms nobody, a tab as indentation is named as such with its line", () => {
@@ -122,6 +130,9 @@ describe("kinds", () => {
     const text = "role: single\nnode: {labels: {country: no, site: 'no', since: 2026-03-01, pool: edge}}\n";
     expect(warnings(text).map(({ path }) => path)).toEqual(["node.labels.country", "node.labels.since"]);
     expect(parse(text).document?.node.labels["country"]).toBe("no");
+    const taints =
+      "role: single\nnode: {taints: [{key: a, value: on, effect: NoRun}, {key: b, value: 'on', effect: NoExecute}]}\n";
+    expect(warnings(taints).map(({ path }) => path)).toEqual(["node.taints[0].value"]);
   });
 
   test("B075: label values that are no text are refused offline with the path and the cure", () => {

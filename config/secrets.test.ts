@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
+import { realRandom } from "../host/random.ts";
 import { Secret } from "../kit/secret.ts";
+import { mintAuthority } from "../pki/driver.ts";
 import { parseDocument } from "./load.ts";
 import { redact, redactPlain } from "./redact.ts";
 import { checkResolvedSecret, secretFields } from "./secrets.ts";
-import { readJoinToken } from "./token.ts";
+import { type JoinToken, readJoinToken } from "./token.ts";
 
 const nowMs = Date.UTC(2027, 0, 1);
 const KEY = "7hDUcKsaepawVY5NXmcH92omo1dQvB2Kj1v7LE4IcGc=";
@@ -85,6 +87,30 @@ const token = (user: string, more: Record<string, unknown> = {}): string =>
   ).toString("base64");
 
 describe("join tokens", () => {
+  test("B088: one that was wrapped at 76 columns, or saved on Windows, is the same token", () => {
+    const plain = token("kubelet-bootstrap");
+    const wrapped = plain.replace(/.{76}/g, "$&\r\n");
+    expect(wrapped).not.toBe(plain);
+    expect(readJoinToken(`${wrapped}\r\n`)).toEqual(readJoinToken(plain) as JoinToken);
+  });
+
+  test("B088: without its secret or for another role it is refused offline; one of another server is a warning", async () => {
+    const { certificate } = await mintAuthority({ commonName: "c", nowMs, random: realRandom });
+    const authority = Buffer.from(certificate).toString("base64");
+    const clusters = [{ cluster: { server: "https://[fd00::10]:6443", "certificate-authority-data": authority } }];
+    const judge = (text: string, endpoint = "fd00:0::10"): readonly string[] => {
+      const inline = `role: worker\ncluster: {endpoint: "${endpoint}"}\njoin: {token: ${text}}\n`;
+      const { findings } = parseDocument(inline, { nowMs });
+      expect(JSON.stringify(findings)).not.toMatch(/0123456789abcdef|H4sI/);
+      return findings.map(({ severity, code, path }) => `${severity} ${code} ${path}`);
+    };
+    expect(judge(token("kubelet-bootstrap", { clusters }))).toEqual([]);
+    expect(judge(token("kubelet-bootstrap", { clusters }), "k.example")).toEqual(["warning other-server join.token"]);
+    expect(judge(token("controller-bootstrap", { clusters }))).toEqual(["error value join.token"]);
+    const users = [{ name: "kubelet-bootstrap", user: { token: "" } }];
+    expect(judge(token("kubelet-bootstrap", { clusters, users }))).toEqual(["error value join.token"]);
+  });
+
   test("are read for their role and server", () => {
     expect(readJoinToken(token("kubelet-bootstrap"))).toMatchObject({
       role: "worker",
@@ -98,6 +124,7 @@ describe("join tokens", () => {
     ["no gzip", Buffer.from("hello world!").toString("base64")],
     ["another user", token("admin")],
     ["no token in it", token("kubelet-bootstrap", { users: [] })],
+    ["a server that is no address", token("kubelet-bootstrap", { clusters: [{ cluster: { server: "https://[" } }] })],
     ["a gzip bomb", gzipSync("a".repeat(20_000_000)).toString("base64")],
   ])("%s is none", (_, given) => expect(readJoinToken(given)).toBeUndefined());
 });
@@ -120,6 +147,7 @@ describe("checkResolvedSecret", () => {
     expect(judge("wireguard[wg0].peers[0].presharedKeyFrom", "s3cr3t")).toBe("secret-form");
     expect(judge("join.tokenFrom", "s3cr3t")).toBe("secret-form");
     expect(judge("join.tokenFrom", token("controller-bootstrap"))).toBe("secret-role");
+    expect(judge("join.tokenFrom", token("kubelet-bootstrap", { users: [] }))).toBe("secret-form");
     expect(judge("luks[vault].passphraseFrom", " \n")).toBe("secret-empty");
   });
 });

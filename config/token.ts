@@ -17,7 +17,8 @@ const ROLES: Readonly<Record<string, JoinToken["role"]>> = {
 
 /** A k0s join token is base64 of gzip of a kubeconfig; undefined for anything else. Nothing of it is ever quoted. */
 export function readJoinToken(text: string): JoinToken | undefined {
-  const base64 = text.trim();
+  // Editors and `base64` wrap it, and what is stored is one line (k0s/fill.ts).
+  const base64 = text.replace(/\s+/g, "");
   if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64) || base64.length % 4 !== 0) return undefined;
   let kubeconfig: unknown;
   try {
@@ -32,11 +33,13 @@ export function readJoinToken(text: string): JoinToken | undefined {
   const authority = getAt(kubeconfig, ["clusters", 0, "cluster", "certificate-authority-data"]);
   const role = ROLES[currentUser(kubeconfig) ?? ""];
   const secret = getAt(kubeconfig, ["users", 0, "user", "token"]);
-  if (role === undefined || typeof server !== "string" || !/^https:\/\/[^\s/]+/.test(server)) return undefined;
+  if (role === undefined || typeof server !== "string" || !isJoinUrl(server)) return undefined;
   if (typeof secret !== "string" || !/^[a-z0-9]{6}\.[a-z0-9]{16}$/.test(secret)) return undefined;
   const pem = typeof authority === "string" ? Buffer.from(authority, "base64").toString("utf8") : undefined;
   return pem === undefined ? { role, server } : { role, server, certificateAuthority: pem };
 }
+
+const isJoinUrl = (text: string): boolean => /^https:\/\/[^\s/]+/.test(text) && URL.canParse(text);
 
 /** The user of the current context; its name says the role. */
 function currentUser(kubeconfig: unknown): string | undefined {

@@ -21,6 +21,7 @@ export const CODES = {
   "host-bits": { severity: "warning", meaning: "a range has host bits, which are masked" },
   repeated: { severity: "warning", meaning: "the same thing stands twice in one list" },
   "unstable-device": { severity: "warning", meaning: "a device name that may belong to another disk at the next boot" },
+  "other-server": { severity: "warning", meaning: "the join token names another server than the endpoint" },
   "unlisted-version": { severity: "warning", meaning: "a Kubernetes version that this release does not list" },
   "no-effect": { severity: "warning", meaning: "something that does nothing for this role" },
 } as const satisfies Readonly<Record<string, { readonly severity: "error" | "warning"; readonly meaning: string }>>;

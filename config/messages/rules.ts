@@ -119,6 +119,12 @@ export const ruleSays = {
       `the token is for a ${got}, this node is a ${role}`,
       `make one with \`k0s token create --role ${role === "worker" ? "worker" : "controller"}\``,
     ),
+  tokenServer: (server: string, endpoint: string): Problem =>
+    problem(
+      "other-server",
+      `the token leads to ${quote(server)}, the endpoint is ${quote(endpoint)}`,
+      "fine if both reach the same cluster; else make the token there",
+    ),
   tokenExpired: (until: string): Problem =>
     problem("expired", `the cluster CA in the token expired on ${until}`, "make a new token on a controller"),
   unlistedVersion: (version: string): Problem =>

@@ -16,7 +16,11 @@ export function checkNode(context: RuleContext): void {
     }
   }
   const seen = new Set<string>();
-  for (const [index, { key, effect }] of entries(context.draft.node?.taints)) {
+  for (const [index, { key, value, effect }] of entries(context.draft.node?.taints)) {
+    const path = ["node", "taints", index, "value"];
+    if (value !== undefined && AMBIGUOUS.test(value) && context.isPlain(path)) {
+      context.report(path, valueSays.ambiguous(value));
+    }
     if (key === undefined || effect === undefined) continue;
     const id = `${key}:${effect}`;
     if (seen.has(id)) context.report(["node", "taints", index], ruleSays.duplicateTaint(key, effect));

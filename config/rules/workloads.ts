@@ -1,4 +1,5 @@
 import { LineCounter, parseAllDocuments } from "yaml";
+import { decodeSays } from "../messages/decode.ts";
 import { ruleSays } from "../messages/rules.ts";
 import { valueSays } from "../messages/values.ts";
 import type { Path } from "../path.ts";
@@ -28,22 +29,27 @@ export function checkAddons(context: RuleContext): void {
       context.report(["addons", index, "chart"], ruleSays.undeclaredRepository(repository));
     }
     checkValues(context, ["addons", index, "values"], values, 0);
-    checkExact(context, ["addons", index, "values"], values);
+    checkFree(context, ["addons", index, "values"], values);
   }
 }
 
 export function checkPatch(context: RuleContext): void {
-  checkExact(context, ["k0s", "patch"], context.draft.k0s?.patch);
+  checkFree(context, ["k0s", "patch"], context.draft.k0s?.patch);
 }
 
-/** JavaScript, as JSON in Helm and Kubernetes, has no whole numbers beyond 2^53: the last digits would become others. */
-function checkExact(context: RuleContext, path: Path, value: unknown): void {
+/**
+ * Maps that are passed on as they are. JavaScript, as JSON in Helm and Kubernetes, has no whole numbers beyond 2^53:
+ * the last digits would become others. A merge key would arrive as a key of that name, and what it brings would be lost.
+ */
+function checkFree(context: RuleContext, path: Path, value: unknown): void {
   if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value)) {
     context.report(path, valueSays.inexact());
   }
   if (typeof value !== "object" || value === null) return;
   for (const [key, item] of Object.entries(value)) {
-    checkExact(context, [...path, Array.isArray(value) ? Number(key) : key], item);
+    const at = [...path, Array.isArray(value) ? Number(key) : key];
+    if (key === "<<") context.report(at, decodeSays.unknownKey(key, undefined, [], undefined));
+    else checkFree(context, at, item);
   }
 }
 
