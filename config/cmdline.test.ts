@@ -24,6 +24,16 @@ describe("kernel command line", () => {
     expect(value("corium.config")).toBeUndefined();
   });
 
+  test("B124: brackets, quotes and the marks of a query in an address stay as they are; a name in capitals is told", () => {
+    for (const url of ["http://10.10.10.1:8000/a", "https://[fd00::1]:8443/a?b=c&d=e#f", "https://h/a%20b;c,d'e"]) {
+      expect(value(`quiet corium.config=${url} ro`)).toBe(url);
+      expect(value(`"corium.config=${url}" ro`)).toBe(url);
+    }
+    const list = parseCmdline("Corium.Config=/a corium.config=[url:http://10.10.10.1/a]");
+    expect(argumentValue(list, "corium.config")).toBe("[url:http://10.10.10.1/a]");
+    expect(unknownArguments(list)).toEqual(["unknown kernel argument Corium.Config, did you mean corium.config?"]);
+  });
+
   test("unknown corium arguments warn with the nearest known one, others do not", () => {
     const list = parseCmdline("ip=dhcp corium.confg=/a corium.config=/b corium.part.boot=x nomodeset");
     expect(unknownArguments(list)).toEqual(["unknown kernel argument corium.confg, did you mean corium.config?"]);

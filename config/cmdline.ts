@@ -44,7 +44,7 @@ export const argumentValue = (list: readonly KernelArgument[], name: string): st
 
 /** Warnings about `corium.*` arguments that nothing reads. */
 export function unknownArguments(list: readonly KernelArgument[], known = KNOWN_ARGUMENTS): readonly string[] {
-  const names = new Set(list.map(({ name }) => name).filter((name) => name.startsWith("corium.")));
+  const names = new Set(list.map(({ name }) => name).filter((name) => /^corium\./i.test(name)));
   return [...names]
     .filter((name) => !known.includes(name) && !name.startsWith("corium.part."))
     .map((name) => {

@@ -64,18 +64,54 @@ describe("precedence", () => {
     expect(baked).toMatchObject({ origin: BAKED, text: single, sha256: sha256(single), pinned: false });
   });
 
+  test("B079: a seed medium that was left in does not overrule the node's own document, and both are named", async () => {
+    const { origin, notes } = found(await find({ files, cmdline }));
+    expect(origin).toBe(OWN);
+    expect(notes).toEqual([
+      `${MEDIUM}/config.yaml is not used: ${OWN} comes first`,
+      `corium.config=/arg.yaml is not used: ${OWN} comes first`,
+    ]);
+    const same = { [OWN]: single, [`${MEDIUM}/config.yaml`]: single };
+    expect(found(await find({ files: same })).notes).toEqual([]);
+  });
+
+  test("B081: a network-config beside the user-data is not used, and that is said", async () => {
+    const seed = {
+      "/seed/user-data": `corium:\n  ${single}`,
+      "/seed/meta-data": "",
+      "/seed/network-config": "version: 2",
+    };
+    const source = found(await find({ files: seed, seedFolders: ["/seed"] }));
+    expect(source.origin).toBe("/seed/user-data");
+    expect(source.notes).toHaveLength(1);
+    expect(source.notes[0]).toContain("/seed/network-config is not used");
+    expect(source.notes[0]).toContain("ip=");
+  });
+
+  test("B070, B072: user-data from Windows, or without its first line #cloud-config, is read all the same", async () => {
+    const windows = `\ufeff#cloud-config\r\ncorium:\r\n  role: single\r\n`;
+    for (const text of [windows, "corium:\n  role: single\n"]) {
+      const files = { "/seed/user-data": text, [BAKED]: "role: worker\n" };
+      expect(found(await find({ files, seedFolders: ["/seed"] })).origin).toBe("/seed/user-data");
+    }
+    const other = { "/seed/user-data": "users: [{name: ops}]\n" };
+    const none = await find({ files: other, seedFolders: ["/seed"] });
+    expect(none.kind).toBe("none");
+    expect(none.notes.join()).toContain("/seed/user-data is no answer");
+  });
+
   test("no source at all is none", async () => {
     expect((await find({})).kind).toBe("none");
   });
 
-  test("a cloud-config that carries only an SSH key does not mask the configuration baked into the image", async () => {
+  test("B084: a cloud-config that carries only an SSH key does not mask the configuration baked into the image", async () => {
     const seed = { "/mnt/cidata/user-data": "#cloud-config\nssh_authorized_keys: [a]\n", [BAKED]: single };
     const source = found(await find({ files: seed, seedFolders: ["/mnt/cidata"] }));
     expect(source.origin).toBe(BAKED);
     expect(source.notes.join()).toContain("/mnt/cidata/user-data is no answer");
   });
 
-  test("user-data that is a script or broken elsewhere masks nothing, but our block in it is never dropped", async () => {
+  test("B073: user-data that is a script or broken elsewhere masks nothing, but our block in it is never dropped", async () => {
     const script = { "/seed/user-data": "#!/bin/sh\necho 'a: b: c'\n", [BAKED]: single };
     expect(found(await find({ files: script, seedFolders: ["/seed"] })).origin).toBe(BAKED);
     const broken = {
@@ -133,7 +169,7 @@ describe("corium.config=", () => {
     expect(JSON.stringify(source)).not.toContain("s3cr3t");
   });
 
-  test("an unreachable server is a failure that may pass, never a fall through", async () => {
+  test("B082: an unreachable server is a failure that may pass, never a fall through", async () => {
     const http: Http = () => Promise.resolve(err(appError("refused", "seed.example.net refused the connection")));
     const source = await find({
       files: { [BAKED]: single },
@@ -151,7 +187,7 @@ describe("corium.config=", () => {
     expect(failed(await find({ cmdline: "corium.config=https://h/a", http })).retryable).toBe(retryable);
   });
 
-  test("plain http is refused without a hash, and taken with it, with a warning about secrets in it", async () => {
+  test("B125: plain http is refused without a hash, and taken with it, with a warning about secrets in it", async () => {
     expect(failed(await find({ cmdline: "corium.config=http://h/a", http: serve(single) })).text).toContain(
       "plain http",
     );

@@ -76,12 +76,38 @@ export async function findDocument(host: Host, context: SourceContext): Promise<
     ]),
   ];
   if (argument !== undefined && pin !== undefined) return findPinned(argument, pin, before, notes);
-  const after = fileCandidate(host, paths.bakedConfig, true);
-  for (const candidate of [...before, ...(argument === undefined ? [] : [argument]), after]) {
+  await noteUnusedFiles(host, folders, notes);
+  const wished = [...before, ...(argument === undefined ? [] : [argument])];
+  for (const [at, candidate] of wished.entries()) {
     const found = await tryCandidate(candidate, notes);
+    if (found.kind === "found") await noteShadowed(found, wished.slice(at + 1), argument, notes);
     if (found.kind !== "none") return found;
   }
-  return { kind: "none", notes };
+  return tryCandidate(fileCandidate(host, paths.bakedConfig, true), notes);
+}
+
+/** A stick that was left in, an argument that was left over: not obeyed, and said. A server is not asked for it. */
+async function noteShadowed(
+  found: Source & { readonly kind: "found" },
+  others: readonly Candidate[],
+  argument: Candidate | undefined,
+  notes: string[],
+): Promise<void> {
+  for (const other of others) {
+    const shadowed = other === argument ? undefined : await tryCandidate(other, []);
+    if (shadowed !== undefined && (shadowed.kind !== "found" || shadowed.sha256 === found.sha256)) continue;
+    notes.push(`${other.origin} is not used: ${found.origin} comes first`);
+  }
+}
+
+/** The parts of a NoCloud seed that only cloud-init would carry out. */
+async function noteUnusedFiles(host: Host, folders: readonly string[], notes: string[]): Promise<void> {
+  for (const path of folders.flatMap((folder) => [`${folder}/network-config`, `${folder}/vendor-data`])) {
+    const file = await host.files.stat(path);
+    if (!file.ok || file.value === null) continue;
+    const instead = path.endsWith("network-config") ? "; addresses are given with ip= on the kernel command line" : "";
+    notes.push(`${path} is not used: there is no cloud-init here${instead}`);
+  }
 }
 
 function argumentProblem(value: string | undefined, pin: string | undefined): AppError | undefined {

@@ -6,6 +6,7 @@ import type { Document } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { Result } from "../kit/result.ts";
 import type { BootstrapServices, FoundDocument } from "./bootstrap-services.ts";
+import { shorten } from "../config/path.ts";
 import { parseDocument } from "../config/load.ts";
 import { appError, fail } from "../kit/app-error.ts";
 import { formatFinding } from "../kit/finding.ts";
@@ -39,8 +40,13 @@ export function readDocument(
   services: Pick<BootstrapServices, "host" | "reporter">,
   found: FoundDocument,
 ): Result<Obtained, AppError> {
-  const { findings, document } = parseDocument(found.text, { file: found.origin, nowMs: services.host.clock.nowMs() });
+  const parsed = parseDocument(found.text, { file: found.origin, nowMs: services.host.clock.nowMs() });
+  const { findings, document, foreignKeys } = parsed;
   for (const note of found.notes) services.reporter.warn(note);
+  if (foreignKeys.length > 0) {
+    const keys = foreignKeys.map((key) => shorten(key)).join(", ");
+    services.reporter.warn(`${found.origin}: there is no cloud-init here to carry out ${keys}`);
+  }
   for (const finding of findings) if (finding.severity === "warning") services.reporter.warn(formatFinding(finding));
   if (document !== undefined) return ok({ document, found });
   const problems = findings.filter((finding) => finding.severity === "error");
