@@ -134,6 +134,22 @@ describe("status", () => {
     expect((await lost.health()).status).toBe("degraded");
   });
 
+  test("B172: a recorded document that can't be read any more is told, and what runs is not touched", async () => {
+    for (const text of ["role: single\nnode: {name: [", "role: single\nfromTheFuture: true\n"]) {
+      const state = memoryState();
+      inService(state, text);
+      const host = machine();
+      const { phase, health, kubernetes } = await status(state, { host }).node();
+      expect(phase).toBe("degraded");
+      expect(health.checks.find(({ name }) => name === "state")?.message).toContain(
+        "the recorded document can't be read",
+      );
+      expect(kubernetes?.active).toBe(true);
+      expect((await status(state, { host }).health()).status).toBe("degraded");
+      expect(host.calls.filter((call) => /write|restart|stop|start/.test(call))).toEqual([]);
+    }
+  });
+
   test("status called k0s not active, because k0s had not answered in time", async () => {
     const state = memoryState();
     inService(state);

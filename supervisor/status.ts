@@ -56,6 +56,10 @@ export function createStatus(input: StatusInput): Status {
   const problems = (): readonly string[] => [
     ...(input.stateProblem === undefined ? [] : [input.stateProblem.message]),
     ...(input.boot?.problems ?? []),
+    // Of a newer release, or damaged: k0s runs on, but nothing can be compared with it any more.
+    ...(state.baseline.get() !== undefined && readKnown() === undefined
+      ? ["the recorded document can't be read by this release; what runs is left as it is"]
+      : []),
   ];
   const phaseOf = (bootstrap: BootstrapStatus["state"]): Phase => {
     if (problems().length > 0) return "degraded";
