@@ -51,7 +51,7 @@ const full = {
   wireguard: [entry],
 };
 
-describe("the dry run says 'no changes' while the apply changes something", () => {
+describe("B165: the dry run says 'no changes' while the apply changes something", () => {
   for (const { path, class: wanted, patch } of mutations(documentShape)) {
     test(`a change of ${path} is found, and only it`, () => {
       const changed = merge(full, patch("another")) as object;
@@ -66,7 +66,7 @@ describe("the dry run says 'no changes' while the apply changes something", () =
   });
 });
 
-test("dropping addons: is not read as 'remove everything': refused, naming each and the way", () => {
+test("B111: dropping addons: is not read as 'remove everything': refused, naming each and the way", () => {
   const baseline = makeDocument({ addons: [addon("cert-manager"), addon("metallb")] });
   const diff = diffDocuments(baseline, makeDocument(), options);
   expect(diff.result).toBe("refused");
@@ -75,7 +75,7 @@ test("dropping addons: is not read as 'remove everything': refused, naming each 
   expect(diff.restarts).toEqual([]);
 });
 
-test("a worker's document on the only controller: refused, naming the role", () => {
+test("B170: a worker's document on the only controller: refused, naming the role", () => {
   const diff = diffDocuments(makeDocument({ role: "controller" }), makeDocument({ role: "worker" }), options);
   expect(diff.fields.map(({ path }) => path)).toContain("role");
   expect(diff.result).toBe("refused");

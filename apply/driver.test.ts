@@ -194,7 +194,7 @@ test("refused: nothing is called at all", async () => {
 });
 
 describe("k0s does not come back", () => {
-  test("files restored, k0s restarted with the old ones, the journal told", async () => {
+  test("B171: files restored, k0s restarted with the old ones, the journal told", async () => {
     const one = new Node(fakeK0s({ slowness: 0, poison: "ingress" }));
     const outcome = await one.apply();
     expect(outcome.status).toBe("rolled-back");
@@ -262,14 +262,14 @@ test("of finished sets the newest three stay", async () => {
 describe("helm", () => {
   const single = (more: Partial<Document> = {}) => makeDocument({ role: "single", ...more });
 
-  test("an apply is over when the release is there", async () => {
+  test("B113: an apply is over when the release is there", async () => {
     const one = new Node();
     expect(await one.apply(single({ addons: [ingress] }), { from: single() })).toMatchObject({ status: "reconciled" });
     expect(one.steps.at(-1)).toBe("apply:charts done");
     expect(one.fake.calls.filter((call) => call.includes("get charts.helm.k0sproject.io")).length).toBeGreaterThan(1);
   });
 
-  test("a chart that fails by itself: helm's words, nothing undone", async () => {
+  test("B115: a chart that fails by itself: helm's words, nothing undone", async () => {
     const k0s = fakeK0s({ slowness: 0 });
     k0s.badChart = "ingress";
     const one = new Node(k0s);

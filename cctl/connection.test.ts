@@ -74,6 +74,17 @@ describe("openConnection", () => {
     expect(peer.received()).toStartWith("GET /v1/health HTTP/1.1\r\nHost: 127.0.0.1:");
   });
 
+  test("B063: a node that took 1970 for today when it made its certificate is reached all the same", async () => {
+    const pair = await mintServer({ hostname: "node1", nowMs: 0, random: realRandom });
+    const peer = await serve((socket) => socket.end("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"), {
+      key: pair.privateKey,
+      cert: pair.certificate,
+    });
+    const fingerprint = fingerprintOfPem(pair.certificate) ?? "";
+    const answer = await get({ address: peer.address, fingerprint, timeoutMs: 2_000 });
+    expect(answer.ok && answer.value.status).toBe(200);
+  });
+
   test("not one byte is sent to another peer", async () => {
     const peer = await serve((socket) => socket.end("HTTP/1.1 200 OK\r\n\r\n"));
     const wanted = `SHA256:${"A".repeat(43)}`;

@@ -145,7 +145,7 @@ applied: restarted k0scontroller
     expect((await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"])).status).toBe(3);
   });
 
-  test("an invalid document is refused here; the node hears nothing", async () => {
+  test("B077: an invalid document is refused here; the node hears nothing", async () => {
     const { host, node: peer } = await enrolled(applying([]));
     host.put("/bad.yaml", "role: singel\n");
     const ran = await runCctl(host, ["apply", "node1", "-f", "/bad.yaml", "--yes"]);

@@ -178,7 +178,7 @@ describe("writer", () => {
     );
   });
 
-  test("a serial line gets only what is new, without cursor control", () => {
+  test("B119: a serial line gets only what is new, without cursor control", () => {
     const text = appendChanges(["phase: starting", "step: a"], ["phase: starting", "step: b", "waiting: c"]);
     expect(text).toBe("step: b\r\nwaiting: c\r\n");
     expect(appendChanges(["a", "b"], ["a"])).toBe("");

@@ -36,7 +36,7 @@ test("B158: 10 MB on stderr neither hangs nor fills memory", async () => {
   expect(result.stderr.length).toBe(1000);
 });
 
-test("a timeout takes the grandchildren along, even those that ignore TERM", async () => {
+test("B157: a timeout takes the grandchildren along, even those that ignore TERM", async () => {
   const script = "trap '' TERM; sh -c \"trap '' TERM; echo \\$\\$; while :; do sleep 0.1; done\" & wait; wait";
   const result = await exec({ argv: ["sh", "-c", script], timeoutMs: 300 });
   expect(result.timedOut).toBe(true);

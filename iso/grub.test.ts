@@ -82,7 +82,7 @@ describe("GRUB configuration", () => {
 });
 
 describe("iPXE script", () => {
-  test("one temporary network error does not end the boot: every fetch is tried again, and its address is shown", () => {
+  test("B123: one temporary network error does not end the boot: every fetch is tried again, and its address is shown", () => {
     const text = ipxeScript({ ...image, sha256: "cd".repeat(32), isBaked: true });
     const fetches = text.split("\n").filter((line) => /^(kernel|initrd|boot)\b/.test(line));
     expect(fetches.length).toBe(4);

@@ -56,6 +56,26 @@ describe("planLayout", () => {
     });
   }
 
+  test.each([
+    ["20 GB", 20_000_000_000, 512],
+    ["2 TB", 2_000_398_934_016, 512],
+    ["2 TB, 4Kn", 2_000_398_934_016, 4096],
+  ])("B168: on a disk of %s the data partition takes all that is left", (_, diskSizeBytes, sectorBytes) => {
+    const planned = planLayout(input({ diskSizeBytes, sectorBytes }));
+    if (!planned.ok) throw new Error(planned.error.message);
+    const { partitions } = planned.value;
+    const data = partitionOf(planned.value, "data");
+    expect(partitions.at(-1)).toEqual(data);
+    expect(diskSizeBytes - (data.startBytes + data.sizeBytes)).toBeLessThanOrEqual(2 * ALIGNMENT_BYTES);
+  });
+
+  test("B169: what fills /var can't take the room of the node's own records", () => {
+    const planned = planLayout(input());
+    if (!planned.ok) throw new Error(planned.error.message);
+    expect(partitionOf(planned.value, "state").sizeBytes).toBe(GIB);
+    expect(partitionOf(planned.value, "state").number).not.toBe(partitionOf(planned.value, "data").number);
+  });
+
   test("virtio disk of 4.3 GB as the only disk: refused with needed and found bytes", () => {
     const planned = planLayout(input({ diskSizeBytes: 4_300_000_000 }));
     expect(planned).toMatchObject({

@@ -3,7 +3,7 @@ import { chartProgress, parseCharts } from "./charts.ts";
 
 const state = (revision: number, error = "", updated = "t1") => ({ revision, error, updated });
 
-test("a chart's release is new only when its revision grew", () => {
+test("B113: a chart's release is new only when its revision grew", () => {
   expect(chartProgress(undefined, undefined).is).toBe("pending");
   expect(chartProgress(undefined, state(0)).is).toBe("pending");
   expect(chartProgress(undefined, state(1)).is).toBe("released");

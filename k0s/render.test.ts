@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { parse } from "yaml";
+import { parseDocument } from "../config/load.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
 import { addressesToRecord } from "./addresses.ts";
 import { renderK0s } from "./render.ts";
@@ -26,7 +27,7 @@ test("chart versions are quoted: 1.10 would lose its zero", () => {
   expect(config(renderK0s({ document, addresses: {} }).files)).toContain('version: "1.10"');
 });
 
-test('values: enabled "false" stays a string and false stays a boolean', () => {
+test('B114: values: enabled "false" stays a string and false stays a boolean', () => {
   const document = makeDocument({ addons: [{ ...addon, values: { a: "false", b: false, c: "no" } }] });
   const rendered = parse(config(renderK0s({ document, addresses: {} }).files)) as {
     spec: { extensions: { helm: { charts: { values: string }[] } } };
@@ -71,6 +72,41 @@ describe("addresses", () => {
   test("a worker records no address of a control plane", () => {
     const document = makeDocument({ role: "worker", wireguard });
     expect(addressesToRecord(document, undefined)).toEqual({ nodeIp: "10.9.0.7" });
+  });
+});
+
+describe("names in the API server's certificate", () => {
+  const ha = { enabled: true, virtualIP: "192.0.2.100/24", authPass: "s3cr3t", unicastPeers: [] };
+  const apiOf = (endpoint: string, own: string, node: string) => {
+    const document = makeDocument({
+      role: "controller",
+      cluster: { name: "c", endpoint, subjectAltNames: ["k8s.example.net", endpoint] },
+      node: { name: node, labels: {}, taints: [] },
+      ha,
+    });
+    const text = config(renderK0s({ document, addresses: addressesToRecord(document, own) }).files);
+    return (parse(text) as { spec: { api: { address: string; externalAddress: string; sans: string[] } } }).spec.api;
+  };
+
+  test("B090: the virtual address is what clients are sent to, and the certificate names it", () => {
+    expect(apiOf("192.0.2.100", "192.0.2.11", "a")).toEqual({
+      address: "192.0.2.11",
+      externalAddress: "192.0.2.100",
+      sans: ["192.0.2.100", "k8s.example.net"],
+    });
+    const { findings } = parseDocument(
+      "role: controller\nha: {enabled: true, virtualIP: 192.0.2.100/24, authPass: x}\n",
+      {
+        nowMs: 0,
+      },
+    );
+    expect(findings.map(({ path, code }) => `${code} ${path}`)).toEqual(["missing cluster.endpoint"]);
+  });
+
+  test("B089: every controller of a cluster gets the same names, not only the first", () => {
+    const [first, second] = [apiOf("k.example.net", "192.0.2.11", "a"), apiOf("k.example.net", "192.0.2.12", "b")];
+    expect(first.sans).toEqual(["k.example.net", "k8s.example.net"]);
+    expect({ ...second, address: first.address }).toEqual(first);
   });
 });
 

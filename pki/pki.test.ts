@@ -124,7 +124,7 @@ test("the highest role counts, a similar one does not", async () => {
   expect(includesRole("operator", "readonly") && !includesRole("operator", "admin")).toBe(true);
 });
 
-test("end, floor and revocation are judged anew each time; notBefore is not", () => {
+test("B063: end, floor and revocation are judged anew each time; notBefore is not", () => {
   const identity = readClient(der(client.certificate), authority());
   if (!identity.ok) throw new Error("unreadable");
   const at = (nowMs: number, revoked = false): string =>

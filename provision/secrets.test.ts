@@ -79,7 +79,7 @@ describe("resolving", () => {
     expect(limited.clock.monotonicMs() - beforeMs).toBe(90_000);
   });
 
-  test("a token that was fetched once is kept for the retry, but a new one at the source is preferred", async () => {
+  test("B087: a token that was fetched once is kept for the retry, but a new one at the source is preferred", async () => {
     const host = fakeHost({ files: { "/etc/k0s/join-token": "stored\n" } });
     const join = {
       path: "join.tokenFrom",

@@ -10,10 +10,13 @@ import type { State } from "../state/open.ts";
 import type { FakeHost } from "../test/support/fake-host.ts";
 import type { BootstrapServices } from "./bootstrap-services.ts";
 import { createHash } from "node:crypto";
+import { gzipSync } from "node:zlib";
 import { findDocument } from "../config/driver.ts";
 import { k0sExecutors } from "../k0s/driver.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
+import { mintAuthority } from "../pki/driver.ts";
+import { realRandom } from "../host/random.ts";
 import { nodeExecutors } from "../provision/steps.ts";
 import { wireguardExecutors } from "../wireguard/driver.ts";
 import { memoryState } from "../state/open.ts";
@@ -220,6 +223,17 @@ function withLinks(host: FakeHost): FakeHost {
   return { ...host, systemd: { ...host.systemd, enable } };
 }
 
+function joinToken(user: string, ca: string): string {
+  const authority = Buffer.from(ca).toString("base64");
+  const kubeconfig = {
+    clusters: [{ cluster: { server: "https://192.0.2.10:6443", "certificate-authority-data": authority } }],
+    contexts: [{ name: "k0s", context: { user } }],
+    "current-context": "k0s",
+    users: [{ name: user, user: { token: "abcdef.0123456789abcdef" } }],
+  };
+  return gzipSync(JSON.stringify(kubeconfig)).toString("base64");
+}
+
 const statusOf = ({ host }: World) => parseBootstrapStatus(host.text("/run/corium/bootstrap.json") ?? "");
 /** What makes a node: files that are kept, disks, unit, records. UUIDs by order of appearance: chosen anew, yet the same everywhere. */
 function nodeOf(of: World): unknown {
@@ -314,7 +328,7 @@ describe("first boot", () => {
     }
   }, 60_000);
 
-  test("no document: it stays claimable, changes nothing and says so", async () => {
+  test("B083: no document: it stays claimable, changes nothing and says so", async () => {
     const of = world(undefined);
     expect(await bootstrap(services(of))).toBe(0);
     expect(statusOf(of)).toMatchObject({ state: "idle" });
@@ -330,6 +344,47 @@ describe("first boot", () => {
     expect(error).toContain("/usr/share/corium/config.yaml:2:");
     expect(of.state.events.last()).toMatchObject([{ kind: "bootstrap-failed", severity: "error" }]);
     expect(of.destroyed).toEqual([]);
+  });
+
+  test("B069, B073: a document that can't be read is a state of its own, with line and column; nothing is changed", async () => {
+    const of = world("role: single\nnode:\n\tname: a\n");
+    expect(await bootstrap(services(of))).toBe(1);
+    expect(statusOf(of)?.state).toBe("failed");
+    const error = statusOf(of)?.error?.join("\n") ?? "";
+    expect(error).toContain("/usr/share/corium/config.yaml:3:1");
+    expect(error).toContain("a tab is used as indentation");
+    expect(of.host.text("/etc/hostname")).toBeUndefined();
+    expect(of.state.operations.list()).toEqual([]);
+  });
+
+  test("what a cloud-config asks of cloud-init was dropped without a word", async () => {
+    const of = world("#cloud-config\nusers: []\nwrite_files: []\ncorium:\n  role: single\n");
+    expect(await bootstrap(services(of))).toBe(0);
+    expect(statusOf(of)?.warnings).toContain(
+      "/usr/share/corium/config.yaml: there is no cloud-init here to carry out users, write_files",
+    );
+  });
+
+  test("B087: a token that is no good stops a worker before anything is changed; with another one it goes on", async () => {
+    const of = world("role: worker\nnode: {name: w1}\njoin: {tokenFrom: {file: /var/lib/corium/token}}\n");
+    const mint = async (nowMs: number) => mintAuthority({ commonName: "cluster", nowMs, random: realRandom });
+    const [old, ca] = [await mint(0), await mint(of.host.clock.nowMs())];
+    of.host.put("/var/lib/corium/token", joinToken("kubelet-bootstrap", old.certificate));
+    expect(await bootstrap(services(of))).toBe(1);
+    expect(statusOf(of)?.error?.join("\n")).toContain("the cluster CA in join.tokenFrom has expired");
+    of.host.put("/var/lib/corium/token", joinToken("controller-bootstrap", ca.certificate));
+    expect(await bootstrap(services(of))).toBe(1);
+    const said = statusOf(of)?.error?.join("\n") ?? "";
+    expect(said).toContain("holds a token for a controller, this node is a worker");
+    expect(said).toContain("k0s token create --role worker");
+    expect(said).not.toContain("abcdef.0123456789abcdef");
+    expect(of.host.text("/etc/hostname")).toBeUndefined();
+    expect(of.host.text("/etc/k0s/join-token")).toBeUndefined();
+    const good = joinToken("kubelet-bootstrap", ca.certificate);
+    of.host.put("/var/lib/corium/token", `${good}\n`);
+    expect(await bootstrap(services(of))).toBe(0);
+    expect(of.host.text("/etc/k0s/join-token")).toBe(`${good}\n`);
+    expect(of.state.operations.list().map(({ phase }) => phase)).toEqual(["succeeded", "failed", "failed"]);
   });
 
   test("a disk that holds data stops it before the first change, named on the console; a corrected document goes on", async () => {
@@ -380,7 +435,7 @@ describe("first boot", () => {
     expect(of.host.text("/etc/hostname")).toBeUndefined();
   });
 
-  test("an unreachable URL is asked for ever, with a message", async () => {
+  test("B122: an unreachable URL is asked for ever, with a message", async () => {
     const of = world(undefined);
     let tries = 0;
     const find = async (): Promise<Source> => {

@@ -234,6 +234,21 @@ describe("architecture", () => {
     expect(strayEffects(sources)).toEqual([]);
   });
 
+  test("B142: one program with one SQLite opens the database, never a second engine beside it", () => {
+    const engines = (of: Sources): readonly string[] =>
+      [...of]
+        .filter(
+          ([file, text]) =>
+            !isTest(file) &&
+            !file.endsWith(".d.ts") &&
+            /"(?:(?:bun|node):sqlite|better-sqlite3\/)|\bopenDatabase\(/.test(withoutComments(text)),
+        )
+        .map(([file]) => file);
+    expect(engines(planted({ "cctl/a.ts": 'import { Database } from "bun:sqlite";\n' }))).toEqual(["cctl/a.ts"]);
+    expect(engines(planted({ "cctl/b.ts": "const database = openDatabase(path);\n" }))).toEqual(["cctl/b.ts"]);
+    expect(engines(sources)).toEqual(["state/open.ts", "state/sqlite.ts"]);
+  });
+
   test("pure rooms are synchronous but for their driver", () => {
     const faults = planted({
       "raid/plan.ts": "export async function plan() {}\n",

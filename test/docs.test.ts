@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { interpret } from "../cctl/cctl.main.ts";
 import { parseDocument } from "../config/load.ts";
-import { holdingsOf } from "./field-reports.ts";
+import { contradictions, holdingsOf, pageOf } from "./field-reports.ts";
 import { blocksOf, commandsOf, guides, readGuide, root } from "./support/guides.ts";
 
 const blocks = (await Promise.all(guides.map(readGuide))).flat();
@@ -83,4 +83,21 @@ describe("field reports are read from the names of tests", () => {
   test("the page holds no line of this file", async () => {
     expect(await Bun.file(join(root, "docs/field-reports.md")).text()).not.toContain("test/docs.test.ts");
   });
+});
+
+test("a field report has tests or a reason to have none, never both and never neither", () => {
+  const report = (id: string, more: object = {}) => ({ id, symptom: "s", ...more });
+  const area = (...reports: readonly ReturnType<typeof report>[]) => [{ name: "a", reports }];
+  const held = (id: string) => ({ id, file: "a.test.ts", name: "it | holds" });
+  const fine = area(report("B001"), report("B002", { without: "r" }), report("B003", { later: "f" }));
+  expect(contradictions(fine, [held("B001")])).toEqual([]);
+  expect(contradictions(area(report("B001")), [])).toHaveLength(1);
+  expect(contradictions(area(report("B001", { later: "f" })), [held("B001")])).toHaveLength(1);
+  expect(contradictions(area(report("B001", { later: "f", without: "r" })), [])).toHaveLength(1);
+  expect(contradictions([], [held("B001")])).toHaveLength(1);
+  expect(contradictions(area(report("B001"), report("B001")), [held("B001")])).toEqual(["B001 is listed twice"]);
+  const page = pageOf(fine, [held("B001")]);
+  expect(page).toContain("| B001 | s                         | it \\| holds (`a.test.ts`) |");
+  expect(page).toContain("| B002 | s                         | _not here:_ r             |");
+  expect(page).toContain("| B003 | s                         | _later:_ f                |");
 });

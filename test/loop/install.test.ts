@@ -273,7 +273,7 @@ const blank = (): LoopDevice => {
 };
 
 describe.skipIf(reason !== undefined)("installing to a disk [needs root, loop devices]", () => {
-  test("B018, B109, B176: everything is on it, read back, and a second run changes nothing", async () => {
+  test("B018, B097, B109, B176: everything is on it, read back, and a second run changes nothing", async () => {
     const device = blank();
     const run = await install(device, liveState());
     expect(error(run)).toBe("");
