@@ -6,7 +6,7 @@ import { Secret } from "../kit/secret.ts";
 import { readCertificates } from "./certificate.ts";
 import type { Document, Role, SecretSource } from "./document.ts";
 import { isKey32 } from "./schema/wireguard.ts";
-import { readJoinToken } from "./token.ts";
+import { readJoinToken, serverElsewhere } from "./token.ts";
 
 /** Exactly one of inline and source. */
 export interface SecretField {
@@ -40,12 +40,20 @@ export function secretFields(document: Document): readonly SecretField[] {
   return fields;
 }
 
-/** What the document's own rules say of an inline secret, said of one that came from a source. */
+interface SecretContext {
+  readonly role?: Role;
+  readonly endpoint?: string;
+  readonly nowMs: number;
+}
+
+/**
+ * What the document's own rules say of an inline secret, said of one that came from a source. A value is a warning.
+ */
 export function checkResolvedSecret(
   path: string,
   secret: Secret,
-  context: { readonly role?: Role; readonly nowMs: number },
-): Result<void, AppError> {
+  context: SecretContext,
+): Result<string | undefined, AppError> {
   const text = secret.reveal().trim();
   const name = /(?:^|\.)([A-Za-z]+?)(?:From)?$/.exec(path)?.[1];
   if (text === "") return fail("secret-empty", `${path} is empty`);
@@ -65,8 +73,8 @@ export function checkResolvedSecret(
 function checkToken(
   path: string,
   text: string,
-  { role, nowMs }: { readonly role?: Role; readonly nowMs: number },
-): Result<void, AppError> {
+  { role, endpoint, nowMs }: SecretContext,
+): Result<string | undefined, AppError> {
   const token = readJoinToken(text);
   if (token === undefined) {
     return fail("secret-form", `${path} is no k0s join token`, { hint: "the one line that `k0s token create` prints" });
@@ -79,6 +87,11 @@ function checkToken(
   }
   const [authority] = readCertificates(token.certificateAuthority ?? "");
   if (authority === undefined) return fail("secret-form", `${path} holds no cluster CA`);
-  if (authority.validToMs >= nowMs) return ok(undefined);
-  return fail("secret-expired", `the cluster CA in ${path} has expired`, { hint: "make a new token on a controller" });
+  if (authority.validToMs < nowMs) {
+    return fail("secret-expired", `the cluster CA in ${path} has expired`, {
+      hint: "make a new token on a controller",
+    });
+  }
+  const elsewhere = serverElsewhere(token, endpoint);
+  return ok(elsewhere === undefined ? undefined : `${path}: ${elsewhere.message}; ${elsewhere.hint ?? ""}`);
 }

@@ -1,5 +1,8 @@
 import { gunzipSync } from "node:zlib";
 import { parseDocument } from "yaml";
+import { parseIp } from "./ip.ts";
+import type { Problem } from "./messages/codes.ts";
+import { ruleSays } from "./messages/rules.ts";
 import { getAt } from "./path.ts";
 
 export interface JoinToken {
@@ -49,4 +52,17 @@ function currentUser(kubeconfig: unknown): string | undefined {
   const context = list.find((item) => getAt(item, ["name"]) === current) ?? list[0];
   const user = getAt(context, ["context", "user"]) ?? getAt(kubeconfig, ["users", 0, "name"]);
   return typeof user === "string" ? user : undefined;
+}
+
+/** A token of another server than the endpoint may be one of another cluster, or reach the same one otherwise. */
+export function serverElsewhere({ server }: JoinToken, endpoint: string | undefined): Problem | undefined {
+  const host = new URL(server).hostname;
+  return endpoint === undefined || isSameHost(host, endpoint) ? undefined : ruleSays.tokenServer(host, endpoint);
+}
+
+/** Names by their letters, addresses by what they are: `fd00::1` and `[fd00:0::1]` are one. */
+function isSameHost(a: string, b: string): boolean {
+  const [x, y] = [a, b].map((host) => parseIp(host.replace(/^\[|\]$/g, "")));
+  if (x === undefined || y === undefined) return a.toLowerCase() === b.toLowerCase();
+  return x.family === y.family && x.value === y.value;
 }

@@ -20,8 +20,8 @@ export interface NodePorts {
   readonly warn: (message: string) => void;
   /** Of the document, by field path. */
   readonly secretSources: ReadonlyMap<string, SecretSourceField>;
-  /** Of what is resolved: right kind of token, length of the pass, … . */
-  readonly checkSecret: (path: string, secret: Secret) => Result<void, AppError>;
+  /** Of what is resolved: right kind of token, length of the pass, … . A value is a warning. */
+  readonly checkSecret: (path: string, secret: Secret) => Result<string | undefined, AppError>;
   /** The same map that the steps see; filled here. */
   readonly secrets: Map<string, Secret>;
   readonly baseline: {
@@ -57,6 +57,7 @@ export function nodeExecutors(ports: NodePorts): Executors<NodeStep> {
         for (const [path, secret] of resolved.value) {
           const checked = ports.checkSecret(path, secret);
           if (!checked.ok) return checked;
+          if (checked.value !== undefined) ports.warn(checked.value);
           ports.secrets.set(path, secret);
         }
         return ok(undefined);

@@ -366,7 +366,11 @@ describe("first boot", () => {
   });
 
   test("B087: a token that is no good stops a worker before anything is changed; with another one it goes on", async () => {
-    const of = world("role: worker\nnode: {name: w1}\njoin: {tokenFrom: {file: /var/lib/corium/token}}\n");
+    const of = world(`role: worker
+node: {name: w1}
+cluster: {endpoint: k.example}
+join: {tokenFrom: {file: /var/lib/corium/token}}
+`);
     const mint = async (nowMs: number) => mintAuthority({ commonName: "cluster", nowMs, random: realRandom });
     const [old, ca] = [await mint(0), await mint(of.host.clock.nowMs())];
     of.host.put("/var/lib/corium/token", joinToken("kubelet-bootstrap", old.certificate));
@@ -384,6 +388,7 @@ describe("first boot", () => {
     of.host.put("/var/lib/corium/token", `${good}\n`);
     expect(await bootstrap(services(of))).toBe(0);
     expect(of.host.text("/etc/k0s/join-token")).toBe(`${good}\n`);
+    expect(statusOf(of)?.warnings?.join()).toContain('leads to "192.0.2.10", the endpoint is "k.example"');
     expect(of.state.operations.list().map(({ phase }) => phase)).toEqual(["succeeded", "failed", "failed"]);
   });
 

@@ -174,7 +174,8 @@ function nodePorts(
     secretSources: new Map(namedSecrets(documentSecrets).map((secret) => [secret.path, withFallback(secret)])),
     checkSecret: (path, secret) => {
       const role = document.role === undefined ? {} : { role: document.role };
-      return checkResolvedSecret(path, secret, { ...role, nowMs: host.clock.nowMs() });
+      const endpoint = document.cluster.endpoint === undefined ? {} : { endpoint: document.cluster.endpoint };
+      return checkResolvedSecret(path, secret, { ...role, ...endpoint, nowMs: host.clock.nowMs() });
     },
     secrets,
     baseline: {

@@ -1,6 +1,5 @@
-import { parseIp } from "../ip.ts";
 import { ruleSays } from "../messages/rules.ts";
-import { readJoinToken } from "../token.ts";
+import { readJoinToken, serverElsewhere } from "../token.ts";
 import { readCertificates } from "../certificate.ts";
 import { checkExclusive, checkSource, type RuleContext } from "./rule.ts";
 
@@ -30,21 +29,11 @@ function checkToken(context: RuleContext, text: string): void {
   if (role !== undefined && wanted !== undefined && token.role !== wanted) {
     context.report(path, ruleSays.tokenRole(token.role, role));
   }
-  const endpoint = context.draft.cluster?.endpoint;
-  const server = new URL(token.server).hostname;
-  if (endpoint !== undefined && !isSameHost(server, endpoint)) {
-    context.report(path, ruleSays.tokenServer(server, endpoint));
-  }
+  const elsewhere = serverElsewhere(token, context.draft.cluster?.endpoint);
+  if (elsewhere !== undefined) context.report(path, elsewhere);
   const [ca] = token.certificateAuthority === undefined ? [] : readCertificates(token.certificateAuthority);
   if (ca === undefined) context.report(path, ruleSays.tokenForm());
   else if (ca.validToMs < context.nowMs) {
     context.report(path, ruleSays.tokenExpired(new Date(ca.validToMs).toISOString().slice(0, 10)));
   }
-}
-
-/** Names by their letters, addresses by what they are: `fd00::1` and `[fd00:0::1]` are one. */
-function isSameHost(a: string, b: string): boolean {
-  const [x, y] = [a, b].map((host) => parseIp(host.replace(/^\[|\]$/g, "")));
-  if (x === undefined || y === undefined) return a.toLowerCase() === b.toLowerCase();
-  return x.family === y.family && x.value === y.value;
 }
