@@ -41,10 +41,10 @@ import { stringify } from "yaml";
 
 const EXIT_USAGE = 2;
 /** The unit has RestartPreventExitStatus=78: a document that turns the API off is obeyed, not tried again. */
-const EXIT_DISABLED = 78;
+export const EXIT_DISABLED = 78;
 /** How long the first look for the node's own document may hold back the start: it may be behind a URL. */
 const FIRST_LOOK_MS = 3_000;
-const WATCHDOG_MS = 5_000;
+export const WATCHDOG_MS = 5_000;
 
 /** Each of them changes what TLS, the runtime or the loader do, behind the back of all that is checked here. */
 const FORBIDDEN_ENVIRONMENT = /^(NODE_TLS_REJECT_UNAUTHORIZED|NODE_OPTIONS|NODE_EXTRA_CA_CERTS|SSLKEYLOGFILE|BUN_.*)$/;

@@ -5,6 +5,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { NodeAnswer, OperationsAnswer } from "../../api/contract.ts";
+import { EMULATOR_FLAW_SAID } from "./harness/serial.ts";
 import { type Machine, attachConsole, folder, runningMachine, startMachine, stopMachine } from "./up/machine.ts";
 
 const repository = join(import.meta.dir, "../..");
@@ -108,7 +109,26 @@ async function up(): Promise<void> {
   stopMachine();
   const iso = await buildIso();
   say("booting it on a virtual machine: one empty system disk, two empty data disks");
-  const { machine, serial, qmp } = await startMachine(iso);
+  for (let tries = 1; ; tries += 1) {
+    const flaw = Promise.withResolvers<never>();
+    // It may come when nobody waits any more.
+    flaw.promise.catch(() => undefined);
+    try {
+      return await Promise.race([bringUp(iso, () => flaw.reject(new EmulatorFlaw())), flaw.promise]);
+    } catch (error) {
+      if (!(error instanceof EmulatorFlaw) || tries === 3) throw error;
+      say(`${EMULATOR_FLAW_SAID}; a new machine`);
+      stopMachine();
+    }
+  }
+}
+
+class EmulatorFlaw extends Error {
+  override readonly name = "EmulatorFlaw";
+}
+
+async function bringUp(iso: string, onEmulatorFlaw: () => void): Promise<void> {
+  const { machine, serial, qmp } = await startMachine(iso, onEmulatorFlaw);
   const lastLine = (): string => serial.tail(1).trim();
   try {
     // -S: the reset at the start is none of the guest's.

@@ -1,12 +1,13 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { Socket } from "node:net";
 import { join } from "node:path";
 import { testNeeding } from "../../runner/needs.ts";
 import { qemuArgv, type Wiring } from "./argv.ts";
 import { createRaw, makeFilesystem, makeForeignArray, runTool, sha256, writeAt } from "./disk.ts";
 import { createTestCa, startServer } from "./http.ts";
-import { stripTerminal } from "./serial.ts";
+import { attachSerial, stripTerminal } from "./serial.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "corium-harness-"));
 afterAll(() => {
@@ -21,6 +22,19 @@ const wiring: Wiring = {
   diskPaths: ["/tmp/a,b.raw", "/tmp/c.raw"],
   ports: new Map([[7443, 40_001]]),
 };
+
+test("a kernel that the emulator broke is told from one that panics by itself, once, wherever the line is cut", () => {
+  const told = (...chunks: readonly string[]): number => {
+    let times = 0;
+    const socket = new Socket();
+    attachSerial(socket, "t", () => (times += 1));
+    for (const chunk of chunks) socket.emit("data", Buffer.from(chunk));
+    socket.destroy();
+    return times;
+  };
+  expect(told("[    1.73] Oops: int3: 00", "00 [#1] PREEMPT\nKernel panic - not syncing: Fatal", "exception")).toBe(1);
+  expect(told("[    1.73] Oops: general protection fault", "\nKernel panic - not syncing: Fatal")).toBe(0);
+});
 
 describe("the command line of QEMU", () => {
   const argv = qemuArgv(

@@ -16,7 +16,7 @@ import { chooseAccel } from "./accel.ts";
 import { diskDevice, diskDeviceId, qemuArgv } from "./argv.ts";
 import type { DiskOptions, VmOptions } from "./options.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
-import { attachSerial, connectUnix, type Serial } from "./serial.ts";
+import { attachSerial, connectUnix, EMULATOR_FLAW_SAID, type Serial } from "./serial.ts";
 import { attachShell, type Shell } from "./shell.ts";
 
 export interface Vm {
@@ -116,7 +116,10 @@ export async function startVm(options: VmOptions): Promise<Vm> {
   let qmp: Qmp;
   try {
     qmp = await openQmp(await connectUnix(`${directory}/qmp`, 20_000, isGone));
-    console = attachSerial(await connectUnix(`${directory}/tty0`), options.name);
+    console = attachSerial(await connectUnix(`${directory}/tty0`), options.name, () => {
+      process.stderr.write(`${options.name}: ${EMULATOR_FLAW_SAID}\n`);
+      qemu.kill("SIGKILL");
+    });
     if (options.shell !== false) {
       const port = attachSerial(await connectUnix(`${directory}/tty1`), `${options.name} (ttyS1)`);
       shell = attachShell(port, options.name);

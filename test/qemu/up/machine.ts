@@ -49,6 +49,7 @@ function isOurs({ pid, directory }: Machine): boolean {
 
 export async function startMachine(
   iso: string,
+  onEmulatorFlaw: () => void,
 ): Promise<{ readonly machine: Machine; readonly serial: Serial; readonly qmp: Qmp }> {
   mkdirSync(folder, { recursive: true });
   const directory = mkdtempSync(join(tmpdir(), "corium-up-"));
@@ -88,7 +89,7 @@ export async function startMachine(
   const isGone = (): boolean => qemu.exitCode !== null;
   try {
     const qmp = await openQmp(await connectUnix(join(directory, "qmp"), 20_000, isGone));
-    const serial = await openSerial(join(directory, "tty0"), "corium-up");
+    const serial = await openSerial(join(directory, "tty0"), "corium-up", onEmulatorFlaw);
     await qmp.execute("cont");
     return { machine, serial, qmp };
   } catch (error) {
