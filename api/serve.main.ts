@@ -1,5 +1,6 @@
 /** `corium serve`: the API daemon. Composition root: the only place that knows all the parts of it. */
 import { parseDocument } from "../config/load.ts";
+import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { redactPlain } from "../config/redact.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
@@ -111,7 +112,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   if (!opened.ok) say(`corium serve: ${formatError(opened.error)}`);
   const state = opened.ok ? opened.value : memoryState();
   const stateProblem = opened.ok ? undefined : opened.error;
-  const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs });
+  const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs, k0sVersions: listedK0sVersions });
   const gate = { host, paths, state, version, parse };
   if (stateProblem === undefined) {
     // The unit is ordered before k0s: what an apply left half written is put back before anything reads it.

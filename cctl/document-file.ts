@@ -2,7 +2,7 @@
 import { type AppError, fail } from "../kit/app-error.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
 import { type Result, ok } from "../kit/result.ts";
-import { parseDocument } from "../config/load.ts";
+import { checkDocument } from "../supervisor/check-document.ts";
 import type { Context } from "./context.ts";
 
 export interface DocumentFile {
@@ -15,7 +15,7 @@ export async function readDocument(context: Context, file: string): Promise<Resu
   const read = file === "-" ? ok(await context.io.readStdin()) : await context.files.readText(file);
   if (!read.ok) return fail("document", `${file} can't be read`, { cause: read.error });
   const shown = file === "-" ? "standard input" : file;
-  const { findings, document } = parseDocument(read.value, { file: shown, nowMs: context.clock.nowMs() });
+  const { findings, document } = checkDocument(read.value, { file: shown, nowMs: context.clock.nowMs() });
   if (document === undefined || hasErrors(findings)) {
     return fail("document", `${shown} is not valid; nothing was sent`, {
       details: findings.flatMap((finding) => formatFinding(finding).split("\n")),

@@ -57,9 +57,16 @@ k0s: {patch: {spec: {api: {<<: {port: 1}}}}}
     expect(finding.hint).toContain("corium:");
   });
 
-  test("the keys that cloud-init owns are told, once", () => {
-    expect(parse("users: []\nruncmd: []\ncorium: {role: single}\n").foreignKeys).toEqual(["users", "runcmd"]);
-    expect(parse("role: single\n").foreignKeys).toEqual([]);
+  test("users, write_files and runcmd of a cloud-config are never carried out, and nobody said so", () => {
+    const text = "#cloud-config\nx-note: 1\nusers: [{name: ops}]\ncorium: {role: single}\nruncmd: [reboot]\n";
+    const finding = only(parse(text).findings);
+    expect(finding).toMatchObject({ severity: "warning", code: "foreign-keys", path: "", line: 3, column: 1 });
+    expect(finding.message).toContain("users, runcmd:");
+    expect(finding.message).not.toContain("reboot");
+    expect(parse(text).document?.role).toBe("single");
+    expect(parse("x-role: &r single\ncorium: {role: *r}\n").findings).toEqual([]);
+    const many = Array.from({ length: 11 }, (_, index) => `k${index}: 1\n`).join("");
+    expect(only(parse(`${many}corium: {role: single}\n`).findings).message).toContain("k7 and 3 more");
   });
 
   test("over 1 MiB, directives, a second document", () => {

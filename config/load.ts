@@ -7,7 +7,7 @@ import { RULES } from "./rules/all.ts";
 import type { RuleContext } from "./rules/rule.ts";
 import { documentSchema, type DocumentDraft, type DocumentInput } from "./schema/root.ts";
 import { checkShape } from "./shape.ts";
-import { decode, type Decoded, type PlacedProblem } from "./yaml.ts";
+import { decode, type Decoded, type PlacedProblem, type Position } from "./yaml.ts";
 
 export interface ParseOptions {
   /** Named in findings. */
@@ -25,8 +25,8 @@ export interface ParsedDocument {
   readonly document?: Document;
   /** The schema's root as plain data, before nulls are dropped; present when it could be read at all. */
   readonly raw?: unknown;
-  /** Top-level keys beside `corium:`, which are for cloud-init. */
-  readonly foreignKeys: readonly string[];
+  /** Where a path of the document stands: its key, or the entry of its list; undefined for what is not given. */
+  readonly positionOf: (path: string) => Position | undefined;
 }
 
 const ROOT_KEYS = Object.keys(documentSchema.shape);
@@ -34,13 +34,16 @@ const ROOT_KEYS = Object.keys(documentSchema.shape);
 /** Reads a document in either shape. Touches neither network nor disk nor clock. */
 export function parseDocument(text: string | Uint8Array, options: ParseOptions): ParsedDocument {
   const decoded = decode(text, ROOT_KEYS);
-  const { foreignKeys } = decoded;
-  if (decoded.root === undefined) return { findings: place(decoded, decoded.problems, options.file), foreignKeys };
+  const positionOf = (path: string): Position | undefined => {
+    const found = decoded.places.get(path);
+    return found === undefined ? undefined : decoded.positionOf(found.key ?? found.value);
+  };
+  if (decoded.root === undefined) return { findings: place(decoded, decoded.problems, options.file), positionOf };
   const checked = checkShape(documentSchema, decoded.root, decoded.places);
   const problems = [...decoded.problems, ...checked.problems];
   const found = checkRules(decoded, problems, checked.value, options);
   const findings = place(decoded, [...problems, ...found], options.file);
-  const result = { findings, raw: decoded.root, foreignKeys };
+  const result = { findings, raw: decoded.root, positionOf };
   if (findings.some(({ severity }) => severity === "error")) return result;
   return { ...result, document: applyDefaults(checked.value as DocumentInput) };
 }

@@ -36,8 +36,6 @@ export interface Decoded {
   readonly root?: Readonly<Record<string, unknown>>;
   readonly places: ReadonlyMap<string, Place>;
   readonly positionOf: (offset: number) => Position;
-  /** Top-level keys beside `corium:`, which are cloud-init's. */
-  readonly foreignKeys: readonly string[];
 }
 
 /** Stops the decoding of a document that is refused as a whole. */
@@ -58,7 +56,7 @@ export function decode(source: string | Uint8Array, rootKeys: readonly string[])
     return { line: Math.max(1, line), column: Math.max(1, col) };
   };
   const decoder = { problems: [] as PlacedProblem[], places: new Map<string, Place>(), lines };
-  const empty = { places: decoder.places, positionOf, foreignKeys: [] };
+  const empty = { places: decoder.places, positionOf };
   try {
     return { ...empty, ...decodeText(readText(source), rootKeys, decoder, positionOf) };
   } catch (error) {
@@ -93,7 +91,7 @@ function decodeText(
   rootKeys: readonly string[],
   decoder: Decoder,
   positionOf: (offset: number) => Position,
-): Pick<Decoded, "problems" | "root" | "foreignKeys"> {
+): Pick<Decoded, "problems" | "root"> {
   const tokens = [...new Parser(decoder.lines.addNewLine).parse(text)];
   const directive = tokens.find((token) => token.type === "directive");
   if (directive !== undefined) throw new Refusal(decodeSays.directive(), directive.offset);
@@ -113,7 +111,7 @@ function decodeText(
     const hasTab = code === "TAB_AS_INDENT" || /^[ ]*\t/.test(text.split("\n", line)[line - 1] ?? "");
     decoder.problems.push({ ...(hasTab ? decodeSays.tab() : decodeSays.syntax(code)), path: [], offset: pos[0] });
   }
-  if (seen.size > 0) return { problems: decoder.problems, foreignKeys: [] };
+  if (seen.size > 0) return { problems: decoder.problems };
   const [document, ...others] = documents;
   const extra = others.find((other) => !isNothing(other.contents));
   if (extra !== undefined) {
@@ -128,14 +126,13 @@ function decodeDocument(
   rootKeys: readonly string[],
   decoder: Decoder,
   positionOf: (offset: number) => Position,
-): Pick<Decoded, "problems" | "root" | "foreignKeys"> {
+): Pick<Decoded, "problems" | "root"> {
   const top = document.contents;
   if (!isMap(top)) throw new Refusal(decodeSays.notAMap(kindOf(top)), start(top));
   const aliases = resolveAliases(document);
   const keys = top.items.map((pair) => (isScalar(pair.key) ? pair.key.value : undefined)).filter(isText);
   const corium = top.items.filter((pair) => isScalar(pair.key) && pair.key.value === "corium");
   const context: Context = { ...decoder, aliases, positionOf, aliased: { count: 0 } };
-  const foreignKeys = corium.length === 0 ? [] : keys.filter((key) => key !== "corium");
   const [block, again] = corium;
   if (again !== undefined) {
     const line = positionOf(start(block?.key)).line;
@@ -149,12 +146,24 @@ function decodeDocument(
         start(top),
       );
     }
-    return { problems: decoder.problems, root: readMap(context, top, [], undefined, 0), foreignKeys };
+    return { problems: decoder.problems, root: readMap(context, top, [], undefined, 0) };
   }
+  reportForeignKeys(decoder, top);
   const value = follow(context, block.value as Node | null, start(block.key));
   if (!isMap(value)) throw new Refusal(decodeSays.coriumNotAMap(kindOf(value)), start(block.key));
   const offset = isAlias(block.value) ? start(block.value) : undefined;
-  return { problems: decoder.problems, root: readMap(context, value, [], offset, 0), foreignKeys };
+  return { problems: decoder.problems, root: readMap(context, value, [], offset, 0) };
+}
+
+/** Keys beside `corium:` are cloud-init's, which this image does not have; `x-…` is for anchors and notes. */
+function reportForeignKeys(decoder: Decoder, top: YAMLMap): void {
+  const foreign = top.items
+    .map(({ key }) => key)
+    .filter(isScalar)
+    .filter(({ value }) => isText(value) && value !== "corium" && !value.startsWith("x-"));
+  const names = [...new Set(foreign.map(({ value }) => String(value)))];
+  if (names.length > 0)
+    decoder.problems.push({ ...decodeSays.foreignKeys(names), path: [], offset: start(foreign[0]) });
 }
 
 /** Each alias with its node, in one pass: `Alias.resolve` searches the whole document every time. */

@@ -1,7 +1,9 @@
 /** The rendered ClusterConfig against k0s's schema: k0s silently drops most misspelt keys, so Corium says them. */
+import { nearest } from "../config/names.ts";
+import { formatPath } from "../config/path.ts";
 import type { Finding } from "../kit/finding.ts";
 import { isMap, valueAt } from "./merge.ts";
-import { clusterConfigViolations, type SchemaPath, type Violation } from "./schema.ts";
+import { clusterConfigViolations, type Violation } from "./schema.ts";
 
 /** Ours: the API of this node listens there on every address. */
 const API_PORT = 7443;
@@ -9,48 +11,19 @@ const API_PORT = 7443;
 /** What a resolved secret is at most; the placeholder is longer than what the schema allows. */
 const SECRET_SAMPLE = "xxxxxxxx";
 
-const writePath = (path: SchemaPath): string =>
-  path.reduce<string>((text, part) => {
-    if (typeof part === "number") return `${text}[${part}]`;
-    return /^[A-Za-z0-9_-]+$/.test(part) ? `${text}.${part}` : `${text}["${part}"]`;
-  }, "k0s.patch");
-
-/** Edits (Levenshtein) between two short words. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i += 1) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j += 1) {
-      const change = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(change, (row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
-}
-
-/** The nearest known key, when it is near enough to have been meant. */
-export function nearestKey(key: string, known: readonly string[]): string | undefined {
-  const ranked = known
-    .map((name) => ({ name, edits: distance(key.toLowerCase(), name.toLowerCase()) }))
-    .toSorted((a, b) => a.edits - b.edits);
-  const [best] = ranked;
-  return best !== undefined && best.edits <= Math.max(2, Math.ceil(key.length / 3)) ? best.name : undefined;
-}
-
 function toFinding(violation: Violation): Finding {
-  const path = writePath(violation.path);
+  const path = formatPath(["k0s", "patch", ...violation.path]);
   if (violation.kind !== "unknown-key") {
     return { severity: "warning", code: "k0s-schema", path, message: `${violation.message}: k0s will refuse it` };
   }
-  const nearest = nearestKey(String(violation.path.at(-1)), violation.known ?? []);
+  const known = nearest(String(violation.path.at(-1)), violation.known ?? []);
   const effect = violation.isRejected === true ? "k0s will refuse it" : "k0s drops it without a word";
   return {
     severity: "warning",
     code: "k0s-unknown-key",
     path,
     message: `${violation.message}: ${effect}`,
-    ...(nearest === undefined ? {} : { hint: `did you mean ${nearest}?` }),
+    ...(known === undefined ? {} : { hint: `did you mean ${known}?` }),
   };
 }
 

@@ -6,8 +6,8 @@ import type { Document } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { Result } from "../kit/result.ts";
 import type { BootstrapServices, FoundDocument } from "./bootstrap-services.ts";
-import { shorten } from "../config/path.ts";
 import { parseDocument } from "../config/load.ts";
+import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { appError, fail } from "../kit/app-error.ts";
 import { formatFinding } from "../kit/finding.ts";
 import { err, ok } from "../kit/result.ts";
@@ -40,13 +40,12 @@ export function readDocument(
   services: Pick<BootstrapServices, "host" | "reporter">,
   found: FoundDocument,
 ): Result<Obtained, AppError> {
-  const parsed = parseDocument(found.text, { file: found.origin, nowMs: services.host.clock.nowMs() });
-  const { findings, document, foreignKeys } = parsed;
+  const { findings, document } = parseDocument(found.text, {
+    file: found.origin,
+    nowMs: services.host.clock.nowMs(),
+    k0sVersions: listedK0sVersions,
+  });
   for (const note of found.notes) services.reporter.warn(note);
-  if (foreignKeys.length > 0) {
-    const keys = foreignKeys.map((key) => shorten(key)).join(", ");
-    services.reporter.warn(`${found.origin}: there is no cloud-init here to carry out ${keys}`);
-  }
   for (const finding of findings) if (finding.severity === "warning") services.reporter.warn(formatFinding(finding));
   if (document !== undefined) return ok({ document, found });
   const problems = findings.filter((finding) => finding.severity === "error");

@@ -3,8 +3,9 @@ import { open } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import type { Command, CommandIo } from "../kit/command.ts";
 import type { Finding } from "../kit/finding.ts";
-import { parseDocument, type ParsedDocument } from "../config/load.ts";
+import type { ParsedDocument } from "../config/load.ts";
 import { formatFinding } from "../kit/finding.ts";
+import { checkDocument } from "./check-document.ts";
 
 const USAGE = "usage: corium validate [--output json] FILE… | -\n";
 
@@ -86,7 +87,7 @@ async function validateFile(file: string, io: CommandIo): Promise<Pick<ParsedDoc
     const message = code === "ENOENT" ? "there is no such file" : `it cannot be read (${code})`;
     return { findings: [{ severity: "error", code: "unreadable", path: "", message, file: name }] };
   }
-  return parseDocument(content, { file: name, nowMs: Date.now() });
+  return checkDocument(content, { file: name, nowMs: Date.now() });
 }
 
 /** One byte more than a document may have, so that a device file or a disk image does not fill the memory. */

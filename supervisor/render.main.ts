@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
 import type { Document } from "../config/document.ts";
 import { parseDocument } from "../config/load.ts";
+import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { addressesToRecord } from "../k0s/addresses.ts";
 import type { Command, CommandIo } from "../kit/command.ts";
 import { formatFinding } from "../kit/finding.ts";
@@ -39,7 +40,7 @@ export async function readDocument(file: string, io: CommandIo): Promise<Documen
     return undefined;
   }
   const name = file === "-" ? "stdin" : file;
-  const { findings, document } = parseDocument(text, { file: name, nowMs: Date.now() });
+  const { findings, document } = parseDocument(text, { file: name, nowMs: Date.now(), k0sVersions: listedK0sVersions });
   for (const finding of findings) io.err(`${formatFinding(finding)}\n`);
   return document;
 }

@@ -23,6 +23,7 @@ export const CODES = {
   "unstable-device": { severity: "warning", meaning: "a device name that may belong to another disk at the next boot" },
   "other-server": { severity: "warning", meaning: "the join token names another server than the endpoint" },
   "unlisted-version": { severity: "warning", meaning: "a Kubernetes version that this release does not list" },
+  "foreign-keys": { severity: "warning", meaning: "keys of a cloud-config that nobody carries out on this image" },
   "no-effect": { severity: "warning", meaning: "something that does nothing for this role" },
 } as const satisfies Readonly<Record<string, { readonly severity: "error" | "warning"; readonly meaning: string }>>;
 

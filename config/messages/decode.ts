@@ -47,6 +47,15 @@ export const decodeSays = {
     problem("type", `corium: must be a map, got ${kind}`, "indent its fields below it, or write corium: {}"),
   coriumTwice: (line: number): Problem =>
     problem("duplicate-key", `corium: is given twice, first on line ${line}`, "merge the two blocks"),
+  foreignKeys: (keys: readonly string[]): Problem => {
+    const shown = keys.slice(0, 8).map(shorten).join(", ");
+    const more = keys.length > 8 ? ` and ${keys.length - 8} more` : "";
+    return problem(
+      "foreign-keys",
+      `beside corium: nobody carries out ${shown}${more}: this image runs no cloud-init`,
+      "what the node is to do belongs below corium:, its host name as node.name",
+    );
+  },
   duplicateKey: (key: string, line: number): Problem =>
     problem("duplicate-key", `${quote(shorten(key))} is given twice, first on line ${line}`, "keep one of them"),
   nonStringKey: (): Problem => problem("type", "a key must be text", "quote it"),

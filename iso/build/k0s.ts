@@ -1,14 +1,8 @@
 /** Where k0s comes from: the release (verified), a file (verified), or the stand-in that only development may use. */
 import { chmodSync, copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { z } from "zod";
-import lockFile from "../k0s.lock.json" with { type: "json" };
+import { k0sLock } from "../k0s-lock.ts";
 import { BuildError, cached, hashTrees, keyOf, run, say, sha256File } from "./run.ts";
-
-const lockSchema = z.strictObject({
-  default: z.string(),
-  versions: z.record(z.string(), z.record(z.string(), z.string().regex(/^[0-9a-f]{64}$/))),
-});
 
 export interface K0s {
   /** Tree to lay over the root. */
@@ -27,7 +21,7 @@ interface K0sOptions {
 }
 
 function lockedHash(version: string): string {
-  const hash = lockSchema.parse(lockFile).versions[version]?.["amd64"];
+  const hash = k0sLock.versions[version]?.["amd64"];
   if (hash === undefined) throw new BuildError(`k0s ${version} for amd64 is not in iso/k0s.lock.json`);
   return hash;
 }
@@ -58,7 +52,7 @@ export function standInBanner(): string {
 /** Throws with words when there is nothing to be had; the caller decides whether the stand-in will do. */
 export function getK0s(options: K0sOptions): K0s {
   const { repository, cache, work, source } = options;
-  const version = options.version ?? lockSchema.parse(lockFile).default;
+  const version = options.version ?? k0sLock.default;
   if (source === "none") {
     const tree = join(work, "k0s-none");
     mkdirSync(tree, { recursive: true });

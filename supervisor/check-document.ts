@@ -1,0 +1,28 @@
+/** All that can be said about a document without a node: what the parser finds, and what k0s would make of its patch. */
+import { parseDocument, type ParsedDocument } from "../config/load.ts";
+import { listedK0sVersions } from "../iso/k0s-lock.ts";
+import { addressesToRecord } from "../k0s/addresses.ts";
+import { renderK0s } from "../k0s/render.ts";
+import type { Finding } from "../kit/finding.ts";
+
+export function checkDocument(
+  text: string | Uint8Array,
+  options: { readonly file: string; readonly nowMs: number },
+): ParsedDocument {
+  const parsed = parseDocument(text, { ...options, k0sVersions: listedK0sVersions });
+  const { document, positionOf } = parsed;
+  if (document === undefined) return parsed;
+  const { findings } = renderK0s({ document, addresses: addressesToRecord(document, undefined) });
+  // What the patch does not touch may be wrong only for want of this node's address.
+  const placed = findings.flatMap((finding): readonly Finding[] => {
+    const at = positionOf(finding.path) ?? positionOf(parentOf(finding.path));
+    return at === undefined ? [] : [{ ...finding, ...at, file: options.file }];
+  });
+  return { ...parsed, findings: [...parsed.findings, ...placed].toSorted(byPosition) };
+}
+
+/** `k0s.patch.spec["a.b"]` → `k0s.patch.spec`: where something is missing its map stands. */
+const parentOf = (path: string): string => path.replace(/(?:\.[^.[\]]+|\[(?:\d+|"(?:[^"\\]|\\.)*")\])$/, "");
+
+const byPosition = (a: Finding, b: Finding): number =>
+  (a.line ?? 0) - (b.line ?? 0) || (a.column ?? 0) - (b.column ?? 0);
