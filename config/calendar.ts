@@ -2,6 +2,8 @@
  * OnCalendar expressions, as systemd.time(7) "CALENDAR EVENTS" and systemd's calendarspec.c have them. The test
  * beside this file asks `systemd-analyze calendar` whether it agrees, where that is installed.
  */
+import { calendarSays } from "./messages/calendar.ts";
+
 const SHORTHANDS = new Set([
   "minutely",
   "hourly",
@@ -23,11 +25,11 @@ export const isCalendarExpression = (text: string): boolean => calendarProblem(t
 
 /** What is wrong with the expression, in words; undefined when systemd would take it. */
 export function calendarProblem(text: string): string | undefined {
-  if (text.trim() === "") return "it is empty";
+  if (text.trim() === "") return calendarSays.empty;
   if (/^@\d{1,10}$/.test(text)) return undefined;
   const zone = / (\S+)$/.exec(text);
   if (zone?.[1] !== undefined && /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(zone[1]) && !isWeekdays(zone[1])) {
-    return isTimeZone(zone[1]) ? bodyProblem(text.slice(0, zone.index)) : `"${zone[1]}" is no time zone`;
+    return isTimeZone(zone[1]) ? bodyProblem(text.slice(0, zone.index)) : calendarSays.timeZone(zone[1]);
   }
   return bodyProblem(text);
 }
@@ -36,7 +38,7 @@ function bodyProblem(text: string): string | undefined {
   if (SHORTHANDS.has(text.toLowerCase())) return undefined;
   if (/^[A-Za-z]/.test(text)) {
     const [, days = "", rest] = /^(\S+)(?: +(\S.*))?$/.exec(text) ?? [];
-    if (!isWeekdays(days)) return `"${days || text}" is neither a weekday nor a shorthand such as daily`;
+    if (!isWeekdays(days)) return calendarSays.word(days || text);
     return rest === undefined ? undefined : dateAndTimeProblem(rest);
   }
   return dateAndTimeProblem(text);
@@ -45,30 +47,30 @@ function bodyProblem(text: string): string | undefined {
 function dateAndTimeProblem(text: string): string | undefined {
   const parts = text.split(" ");
   const [first = "", second] = parts;
-  if (parts.length > 2) return `"${text}" has more parts than a date and a time`;
+  if (parts.length > 2) return calendarSays.parts(text);
   if (second !== undefined) return dateProblem(first) ?? timeProblem(second);
   return first.includes(":") ? timeProblem(first) : dateProblem(first);
 }
 
 function dateProblem(text: string): string | undefined {
   const match = /^(?:(?:([^-~]+)-)?([^-~]+)([-~])([^-~]+))$/.exec(text);
-  if (match === null) return `"${text}" is neither a date (YYYY-MM-DD) nor a time (HH:MM)`;
+  if (match === null) return calendarSays.date(text);
   const [, year, month = "", separator, day = ""] = match;
-  if (year !== undefined && !isChain(year, 1970, 2199, { read: readYear })) return `"${year}" is no year`;
-  if (!isChain(month, 1, 12)) return `"${month}" is no month (1 to 12)`;
+  if (year !== undefined && !isChain(year, 1970, 2199, { read: readYear })) return calendarSays.year(year);
+  if (!isChain(month, 1, 12)) return calendarSays.month(month);
   const isFromEnd = separator === "~";
   // Every month has 28 days; further back from the end systemd refuses.
   const last = isFromEnd ? 28 : 31;
-  return isChain(day, 1, last, { isFromEnd }) ? undefined : `"${day}" is no day (1 to ${last})`;
+  return isChain(day, 1, last, { isFromEnd }) ? undefined : calendarSays.day(day, last);
 }
 
 function timeProblem(text: string): string | undefined {
   const [hour = "", minute, second, ...more] = text.split(":");
-  if (minute === undefined || more.length > 0) return `"${text}" is no time (HH:MM or HH:MM:SS)`;
-  if (!isChain(hour, 0, 23)) return `"${hour}" is no hour (0 to 23)`;
-  if (!isChain(minute, 0, 59)) return `"${minute}" is no minute (0 to 59)`;
+  if (minute === undefined || more.length > 0) return calendarSays.time(text);
+  if (!isChain(hour, 0, 23)) return calendarSays.hour(hour);
+  if (!isChain(minute, 0, 59)) return calendarSays.minute(minute);
   const isSecond = second === undefined || isChain(second, 0, 59_999_999, { read: readSecond, readStep: readSecond });
-  return isSecond ? undefined : `"${second}" is no second (0 to 59)`;
+  return isSecond ? undefined : calendarSays.second(second);
 }
 
 interface ChainOptions {

@@ -3,6 +3,7 @@ import type * as z from "zod";
 import type { Problem } from "./messages/codes.ts";
 import { quote } from "./messages/codes.ts";
 import { decodeSays } from "./messages/decode.ts";
+import { kindHint, kindName } from "./messages/kinds.ts";
 import { nearest } from "./names.ts";
 import { formatPath, getAt, isSecretPath, type Path } from "./path.ts";
 import { dropNulls, pick, shapeAt, shapeOf, type Shape } from "./schema/walk.ts";
@@ -71,7 +72,7 @@ function unknownKey(context: Context, path: Path, key: string): Problem {
     key,
     isRootKey ? undefined : nearest(key, known),
     known,
-    isRootKey ? `${key} belongs at the top level of the document: check its indentation` : undefined,
+    isRootKey ? kindHint.topLevel(key) : undefined,
   );
 }
 
@@ -89,34 +90,23 @@ function wrongKind(context: Context, path: Path, value: unknown): Problem {
     }
     if (isRightType) return decodeSays.notOneOf(shape.values, got, undefined);
     const isNumber = typeof shape.values[0] === "number";
-    const wanted = `${isNumber ? "a number" : "text"} (${shape.values.join(", ")})`;
-    return decodeSays.wrongType(wanted, got, isNumber ? numberHint(value, place) : textHint(value, place, isSecret));
+    const wanted = isNumber ? kindName.oneOfNumbers(shape.values) : kindName.oneOfTexts(shape.values);
+    const hint = isNumber ? numberHint(value, place) : textHint(undefined, value, place, isSecret);
+    return decodeSays.wrongType(wanted, got, hint);
   }
-  return decodeSays.wrongType(WANTED[shape.kind], got, hintFor(shape, value, place, isSecret));
+  return decodeSays.wrongType(kindName[shape.kind], got, hintFor(shape, value, place, isSecret));
 }
 
 /** A key or a passphrase is easily written into the field that says where it comes from. */
 const isBesideSecret = (path: Path): boolean => ["generateKey", "unlock"].includes(String(path.at(-1)));
 
-const WANTED: Readonly<Record<Exclude<Shape["kind"], "enum">, string>> = {
-  map: "a map",
-  list: "a list",
-  record: "a map",
-  choice: "text or a map",
-  text: "text",
-  number: "a whole number",
-  boolean: "true or false",
-  anything: "another value",
-};
-
 function describe(value: unknown, isSecret: boolean, place: Place | undefined): string {
-  if (value === null || value === undefined) return "nothing";
-  if (Array.isArray(value)) return "a list";
-  if (typeof value === "object") return "a map";
+  if (value === null || value === undefined) return kindName.nothing;
+  if (Array.isArray(value)) return kindName.list;
+  if (typeof value === "object") return kindName.map;
   const source = typeof value === "string" ? value : (place?.source ?? JSON.stringify(value));
-  const kind = typeof value === "string" ? "text" : `a ${typeof value}`;
-  if (isSecret || source.length > 40) return kind;
-  return typeof value === "string" ? `the text ${JSON.stringify(value)}` : `the ${typeof value} ${source}`;
+  if (isSecret || source.length > 40) return kindName.some(typeof value);
+  return typeof value === "string" ? kindName.theText(value) : kindName.the(typeof value, source);
 }
 
 function hintFor(shape: Shape, value: unknown, place: Place | undefined, isSecret: boolean): string | undefined {
@@ -126,13 +116,13 @@ function hintFor(shape: Shape, value: unknown, place: Place | undefined, isSecre
     case "number":
       return numberHint(value, place);
     case "text":
-      return textHint(value, place, isSecret);
+      return textHint(shape.schema, value, place, isSecret);
     case "list":
-      if (typeof value === "object" && value !== null) return 'start each entry with "- "';
-      return value === null ? undefined : "write a list: [one, two]";
+      if (typeof value === "object" && value !== null) return kindHint.listEntries;
+      return value === null ? undefined : kindHint.list;
     case "map":
     case "record":
-      return Array.isArray(value) ? 'write "key: value" lines without "- "' : "write its fields below it, indented";
+      return Array.isArray(value) ? kindHint.noListEntries : kindHint.indent;
     case "choice":
     case "enum":
     case "anything":
@@ -145,22 +135,32 @@ function hintFor(shape: Shape, value: unknown, place: Place | undefined, isSecre
 function booleanHint(value: unknown, place: Place | undefined): string | undefined {
   if (typeof value !== "string") return undefined;
   const text = value.toLowerCase();
-  if (place?.isPlain === false) return text === "true" || text === "false" ? "take the quotes off" : undefined;
-  if (["yes", "on", "y"].includes(text)) return "only YAML 1.1 reads this as a boolean: write true";
-  if (["no", "off", "n"].includes(text)) return "only YAML 1.1 reads this as a boolean: write false";
+  if (place?.isPlain === false) return text === "true" || text === "false" ? kindHint.unquote : undefined;
+  if (["yes", "on", "y"].includes(text)) return kindHint.oldBoolean(true);
+  if (["no", "off", "n"].includes(text)) return kindHint.oldBoolean(false);
   return undefined;
 }
 
 function numberHint(value: unknown, place: Place | undefined): string | undefined {
   if (typeof value !== "string") return undefined;
-  if (/^[+-]?\d+$/.test(value) && place?.isPlain === false) return "take the quotes off";
+  if (/^[+-]?\d+$/.test(value) && place?.isPlain === false) return kindHint.unquote;
   const isOldNumber = /^[+-]?(?:0b[01_]+|[\d_]+(?:_[\d_]*)+|\d+(?::[0-5]?\d)+)$/.test(value);
-  return isOldNumber ? "only YAML 1.1 reads this as a number: write it in plain digits" : undefined;
+  return isOldNumber ? kindHint.oldNumber : undefined;
 }
 
-function textHint(value: unknown, place: Place | undefined, isSecret: boolean): string | undefined {
+/** Quotes alone are no cure for `minSize: 500`: what the field would say of the text comes with it. */
+function textHint(
+  schema: z.ZodString | undefined,
+  value: unknown,
+  place: Place | undefined,
+  isSecret: boolean,
+): string | undefined {
   if (typeof value !== "number" && typeof value !== "boolean") return undefined;
-  return isSecret ? "quote it" : `quote it: "${place?.source ?? String(value)}"`;
+  if (isSecret) return kindHint.quote;
+  const source = place?.source ?? String(value);
+  const [issue] = schema?.safeParse(source).error?.issues ?? [];
+  const found = issue?.code === "custom" ? (issue.params?.["problem"] as Problem | undefined) : undefined;
+  return kindHint.quoteText(source, found?.hint);
 }
 
 /** `012` is 12 here and 10 to YAML 1.1: said wherever a number is wanted. */

@@ -3,6 +3,7 @@ import { Composer, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, Parser,
 import type { Alias, Document as YamlDocument, Node, Pair, YAMLMap } from "yaml";
 import type { Problem } from "./messages/codes.ts";
 import { decodeSays } from "./messages/decode.ts";
+import { kindName } from "./messages/kinds.ts";
 import { nearest } from "./names.ts";
 import { formatPath, type Path } from "./path.ts";
 import { fromEntries } from "./schema/walk.ts";
@@ -270,7 +271,7 @@ function start(node: unknown): number {
 }
 
 function kindOf(node: unknown): string {
-  if (isSeq(node)) return "a list";
-  if (isMap(node)) return "a map";
-  return isNothing(node) ? "nothing" : "text";
+  if (isSeq(node)) return kindName.list;
+  if (isMap(node)) return kindName.map;
+  return isNothing(node) ? kindName.nothing : kindName.text;
 }

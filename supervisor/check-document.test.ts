@@ -39,7 +39,13 @@ describe("a patch that k0s would drop or refuse", () => {
   test("a misspelt key is a warning where it stands, with the nearest one", () => {
     const text = "role: single\nk0s:\n  patch:\n    spec:\n      telemetry: {enabld: true}\n      apu: {port: 7000}\n";
     expect(check(text)).toMatchObject([
-      { code: "k0s-unknown-key", path: "k0s.patch.spec.telemetry.enabld", line: 5, column: 19, hint: "did you mean enabled?" },
+      {
+        code: "k0s-unknown-key",
+        path: "k0s.patch.spec.telemetry.enabld",
+        line: 5,
+        column: 19,
+        hint: "did you mean enabled?",
+      },
       { code: "k0s-unknown-key", path: "k0s.patch.spec.apu", line: 6, column: 7, hint: "did you mean api?" },
     ]);
   });

@@ -4,6 +4,7 @@ import { parseArgs } from "node:util";
 import type { Command, CommandIo } from "../kit/command.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { ParsedDocument } from "../config/load.ts";
+import { decodeSays } from "../config/messages/decode.ts";
 import { formatFinding } from "../kit/finding.ts";
 import { checkDocument } from "./check-document.ts";
 
@@ -84,8 +85,7 @@ async function validateFile(file: string, io: CommandIo): Promise<Pick<ParsedDoc
     content = file === "-" ? await io.readStdin() : await readStart(file);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    const message = code === "ENOENT" ? "there is no such file" : `it cannot be read (${code})`;
-    return { findings: [{ severity: "error", code: "unreadable", path: "", message, file: name }] };
+    return { findings: [{ severity: "error", path: "", ...decodeSays.unreadable(code), file: name }] };
   }
   return checkDocument(content, { file: name, nowMs: Date.now() });
 }

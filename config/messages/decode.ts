@@ -3,6 +3,9 @@ import { oneOf, problem, quote, type Problem } from "./codes.ts";
 
 /** What can be wrong with the text and with the kinds of values. Parser messages are never shown: they quote secrets. */
 export const decodeSays = {
+  /** The error code of the system: ENOENT, EISDIR … */
+  unreadable: (code: string): Problem =>
+    problem("unreadable", code === "ENOENT" ? "there is no such file" : `it cannot be read (${code})`),
   tooLarge: (bytes: number): Problem =>
     problem(
       "not-yaml",

@@ -1,5 +1,12 @@
 import { problem, quote, type Problem } from "./codes.ts";
 
+/** How ranges are called in messages. */
+export const rangeName = {
+  podCIDR: "the pod range",
+  serviceCIDR: "the service range",
+  overlay: (name: string | undefined): string => `the address of ${name ?? "an overlay"}`,
+};
+
 /** What can be wrong between fields. */
 export const ruleSays = {
   roleMissing: (): Problem =>
@@ -28,7 +35,8 @@ export const ruleSays = {
   haRole: (role: string): Problem => problem("role", `HA is not for role ${role}`, "controller or controller+worker"),
   notEnabled: (block: string, field: string): Problem =>
     problem("conflict", `${field} is given, but ${block} is not enabled`, `set ${block}.enabled: true, or take it out`),
-  haNeeds: (what: string, hint: string): Problem => problem("missing", `HA needs ${what}`, hint),
+  haEndpointMissing: (): Problem => problem("missing", "HA needs cluster.endpoint", "the HA address, or a name for it"),
+  haAddressMissing: (): Problem => problem("missing", "HA needs a virtual address", "e.g. virtualIP: 192.0.2.100/24"),
   haEndpoint: (endpoint: string, address: string): Problem =>
     problem(
       "conflict",
@@ -41,9 +49,9 @@ export const ruleSays = {
     problem("conflict", "a second controller on a file store would found a cluster of its own", "etcd"),
   sqliteHa: (): Problem => problem("conflict", "HA needs etcd: a file store is on one controller only"),
   overlap: (what: string, range: string, other: string, otherRange: string): Problem =>
-    problem("conflict", `${what} ${range} overlaps ${other} ${otherRange}`),
-  addressInRange: (what: string, address: string, other: string, range: string): Problem =>
-    problem("conflict", `${what} ${address} lies in ${other} ${range}`),
+    problem("conflict", `${what} ${range} overlaps ${other} ${otherRange}`, "take another range for one of them"),
+  addressInRange: (address: string, other: string, range: string): Problem =>
+    problem("conflict", `the HA address ${address} lies in ${other} ${range}`, "take an address outside of it"),
   duplicateName: (kind: string, name: string): Problem => problem("conflict", `two ${kind} are named ${quote(name)}`),
   duplicateTaint: (key: string, effect: string): Problem =>
     problem("conflict", `a second taint ${key} with effect ${effect}`),
@@ -66,8 +74,11 @@ export const ruleSays = {
   mountTwice: (mount: string, other: string): Problem =>
     problem("conflict", `${quote(mount)} is the mount point of ${other} already`),
   mountWithoutFilesystem: (): Problem => problem("conflict", "there is nothing to mount with filesystem none"),
-  tooFewDevices: (what: string, least: number, got: number): Problem =>
-    problem("value", `${what} needs at least ${least} devices, got ${got}`),
+  fewMembers: (level: number, least: number, got: number): Problem =>
+    problem("value", `RAID ${level} needs at least ${least} devices, got ${got}`),
+  fewInVdev: (type: string, least: number, got: number): Problem =>
+    problem("value", `a ${type} needs at least ${least} devices, got ${got}`),
+  noVdevs: (): Problem => problem("value", "a pool needs at least one vdev"),
   sparesOnStripe: (): Problem => problem("conflict", "RAID 0 has no use for spares: it cannot lose a disk"),
   luksUndeclared: (name: string): Problem => problem("reference", `raid declares no array ${quote(name)}`),
   luksFilesystem: (name: string): Problem =>

@@ -1,17 +1,31 @@
+import { checkAddons, checkRepositories } from "./addons.ts";
 import { checkApi } from "./api.ts";
-import { checkBackup, checkHa, checkStorage, checkUpgrades } from "./control-plane.ts";
+import { checkBackup } from "./backup.ts";
+import { checkClaims } from "./claims.ts";
+import { checkDisks } from "./disks.ts";
+import { checkHa } from "./ha.ts";
+import { checkHandover } from "./handover.ts";
 import { checkJoin } from "./join.ts";
-import { checkHandover, checkRanges } from "./network.ts";
-import { checkNode } from "./node.ts";
+import { checkPatch } from "./k0s.ts";
+import { checkVersion } from "./kubernetes.ts";
+import { checkLuks } from "./luks.ts";
+import { checkManifests } from "./manifests.ts";
+import { checkMounts } from "./mounts.ts";
+import { checkLabels, checkTaints } from "./node.ts";
+import { checkRaid } from "./raid.ts";
+import { checkRanges, checkVirtualIp } from "./ranges.ts";
 import { checkRole } from "./role.ts";
 import type { Rule } from "./rule.ts";
-import { checkClaims, checkLuks, checkMounts, checkRaid, checkStorageNames } from "./storage.ts";
+import { checkStorage } from "./storage.ts";
+import { checkUpgrades } from "./upgrades.ts";
 import { checkWireguard } from "./wireguard.ts";
-import { checkAddons, checkManifests, checkPatch } from "./workloads.ts";
+import { checkZfs } from "./zfs.ts";
 
+/** Their order is that of findings at the same place. */
 export const RULES: readonly Rule[] = [
   checkRole,
   checkRanges,
+  checkVirtualIp,
   checkHandover,
   checkHa,
   checkStorage,
@@ -19,13 +33,17 @@ export const RULES: readonly Rule[] = [
   checkUpgrades,
   checkJoin,
   checkApi,
-  checkNode,
+  checkLabels,
+  checkTaints,
   checkAddons,
+  checkRepositories,
   checkManifests,
   checkPatch,
-  checkStorageNames,
+  checkVersion,
+  checkDisks,
   checkRaid,
   checkLuks,
+  checkZfs,
   checkClaims,
   checkMounts,
   checkWireguard,

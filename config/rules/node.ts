@@ -6,7 +6,7 @@ import { entries, type RuleContext } from "./rule.ts";
 /** Text to us; to YAML 1.1, and so to cloud-init, a boolean, a date or a number. */
 const AMBIGUOUS = /^(?:y|n|yes|no|on|off|\d{4}-\d\d?-\d\d?|\d[\d_]*_[\d_]*|0b[01_]+|0o?[0-7]+)$/i;
 
-export function checkNode(context: RuleContext): void {
+export function checkLabels(context: RuleContext): void {
   for (const [key, value] of Object.entries(context.draft.node?.labels ?? {})) {
     const path = ["node", "labels", key];
     if (!isQualifiedName(key)) context.report(path, valueSays.labelKey(key));
@@ -15,6 +15,9 @@ export function checkNode(context: RuleContext): void {
       context.report(path, valueSays.ambiguous(value));
     }
   }
+}
+
+export function checkTaints(context: RuleContext): void {
   const seen = new Set<string>();
   for (const [index, { key, value, effect }] of entries(context.draft.node?.taints)) {
     const path = ["node", "taints", index, "value"];

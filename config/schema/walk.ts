@@ -7,7 +7,8 @@ export type Shape =
   | { readonly kind: "list"; readonly item: z.core.$ZodType }
   | { readonly kind: "record"; readonly value: z.core.$ZodType; readonly isFree: boolean }
   | { readonly kind: "choice"; readonly options: readonly z.core.$ZodType[] }
-  | { readonly kind: "text" | "number" | "boolean" }
+  | { readonly kind: "text"; readonly schema: z.ZodString }
+  | { readonly kind: "number" | "boolean" }
   | { readonly kind: "enum"; readonly values: readonly (string | number)[] }
   | { readonly kind: "anything" };
 
@@ -19,7 +20,7 @@ export function shapeOf(schema: z.core.$ZodType): Shape {
     return { kind: "record", value: schema.valueType, isFree: schema.valueType instanceof z.ZodUnknown };
   }
   if (schema instanceof z.ZodUnion) return { kind: "choice", options: schema.options };
-  if (schema instanceof z.ZodString) return { kind: "text" };
+  if (schema instanceof z.ZodString) return { kind: "text", schema };
   if (schema instanceof z.ZodNumber) return { kind: "number" };
   if (schema instanceof z.ZodBoolean) return { kind: "boolean" };
   if (schema instanceof z.ZodEnum) return { kind: "enum", values: schema.options };

@@ -1,6 +1,6 @@
 import { DEFAULTS } from "../default-values.ts";
 import { contains, overlaps, parseCidr, type Cidr } from "../ip.ts";
-import { ruleSays } from "../messages/rules.ts";
+import { rangeName, ruleSays } from "../messages/rules.ts";
 import type { Path } from "../path.ts";
 import { entries, type RuleContext } from "./rule.ts";
 
@@ -18,28 +18,28 @@ export function checkRanges(context: RuleContext): void {
     const others = [...cluster.slice(index + 1), ...overlays(context)];
     for (const other of others.filter(({ cidr }) => overlaps(cidr, range.cidr))) reportOverlap(context, range, other);
   }
+}
+
+/** Compared by address: the network that it lies in may well hold more. */
+export function checkVirtualIp(context: RuleContext): void {
   const virtual = context.draft.ha?.virtualIP;
   const address = virtual === undefined ? undefined : parseCidr(virtual);
   if (virtual === undefined || address === undefined) return;
   const path = ["ha", "virtualIP"];
-  for (const range of cluster.filter(({ cidr }) => contains(cidr, address.ip))) {
+  for (const range of clusterRanges(context).filter(({ cidr }) => contains(cidr, address.ip))) {
     const isRangeLater = context.later(range.path, path) === range.path;
-    const says = ruleSays.addressInRange("the HA address", virtual, `the ${range.name}`, range.text);
+    const says = ruleSays.addressInRange(virtual, range.name, range.text);
     context.report(isRangeLater ? range.path : path, says);
   }
 }
 
 function clusterRanges(context: RuleContext): readonly NamedRange[] {
-  const fields = [
-    ["podCIDR", "pod range"],
-    ["serviceCIDR", "service range"],
-  ] as const;
-  return fields.flatMap(([field, name]) => {
+  return (["podCIDR", "serviceCIDR"] as const).flatMap((field) => {
     const path = ["network", field];
     if (!context.isSound(path)) return [];
     const text = context.draft.network?.[field] ?? DEFAULTS[field];
     const cidr = parseCidr(text);
-    return cidr === undefined ? [] : [{ path, name, text, cidr }];
+    return cidr === undefined ? [] : [{ path, name: rangeName[field], text, cidr }];
   });
 }
 
@@ -52,38 +52,12 @@ function overlays(context: RuleContext): readonly NamedRange[] {
         : entries(address).map(([at, text]) => [[...base, at], text] as const);
     return list.flatMap(([path, text]) => {
       const cidr = parseCidr(text);
-      return cidr === undefined ? [] : [{ path, name: `address of ${name ?? "an overlay"}`, text, cidr }];
+      return cidr === undefined ? [] : [{ path, name: rangeName.overlay(name), text, cidr }];
     });
   });
 }
 
 function reportOverlap(context: RuleContext, a: NamedRange, b: NamedRange): void {
   const [first, second] = context.later(a.path, b.path) === b.path ? [a, b] : [b, a];
-  context.report(second.path, ruleSays.overlap(`the ${second.name}`, second.text, `the ${first.name}`, first.text));
-}
-
-/** A CNI of one's own may be handed over to GitOps. */
-export function checkHandover(context: RuleContext): void {
-  const { network, manifests } = context.draft;
-  const handover = network?.handover;
-  if (handover === undefined) return;
-  const path = ["network", "handover"];
-  if (context.isSound(["network", "cni"]) && network?.cni !== "custom") {
-    context.report(path, ruleSays.handoverCni());
-    return;
-  }
-  const { mode } = handover;
-  const isGiven = (field: string): boolean => context.given([...path, field]);
-  if (mode !== undefined && mode !== "disabled" && !isGiven("stack")) {
-    context.report([...path, "stack"], ruleSays.handoverNeeds(mode, "stack"));
-  }
-  if (mode === "automatic" && !isGiven("application")) {
-    context.report([...path, "application"], ruleSays.handoverNeeds(mode, "application"));
-  }
-  const { stack } = handover;
-  const names = (manifests ?? []).map((entry) => entry?.name);
-  if (stack === undefined || names.includes(stack) || names.includes(undefined)) return;
-  if (context.isSound(["manifests"]) || names.length > 0) {
-    context.report([...path, "stack"], ruleSays.handoverStack(stack));
-  }
+  context.report(second.path, ruleSays.overlap(second.name, second.text, first.name, first.text));
 }

@@ -1,0 +1,5 @@
+import { uniqueNames, type RuleContext } from "./rule.ts";
+
+export function checkDisks(context: RuleContext): void {
+  uniqueNames(context, ["disks"], context.draft.disks, "disks");
+}

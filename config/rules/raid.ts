@@ -1,0 +1,18 @@
+import { ruleSays } from "../messages/rules.ts";
+import { entries, uniqueNames, type RuleContext } from "./rule.ts";
+
+const LEAST = { 0: 2, 1: 2, 5: 3, 6: 4, 10: 4 } as const;
+
+export function checkRaid(context: RuleContext): void {
+  const { raid } = context.draft;
+  uniqueNames(context, ["raid"], raid, "arrays");
+  for (const [index, { level, devices, spares }] of entries(raid)) {
+    if (level === undefined) continue;
+    if (devices !== undefined && devices.length < LEAST[level]) {
+      context.report(["raid", index, "devices"], ruleSays.fewMembers(level, LEAST[level], devices.length));
+    }
+    if (level === 0 && (spares?.length ?? 0) > 0) {
+      context.report(["raid", index, "spares"], ruleSays.sparesOnStripe());
+    }
+  }
+}
