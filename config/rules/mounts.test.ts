@@ -1,0 +1,35 @@
+import { describe } from "bun:test";
+import { disk, ruleCases } from "../../test/support/rule-cases.ts";
+
+const disks = (...points: string[]): string =>
+  `role: single\ndisks:\n${points.map((point, index) => `  - {name: d${index}, device: ${disk(`d${index}`)}, mountPoint: ${point}}\n`).join("")}`;
+
+describe("mount points", () =>
+  ruleCases([
+    ["nested ones, and that of k0s", disks("/srv/a", "/srv/a/b", "/var/lib/k0s")],
+    ["the same twice", disks("/srv/a", "/srv/a"), "conflict disks[1].mountPoint"],
+    [
+      "the same over two kinds: the later one",
+      `role: single\nluks: [{name: v, device: ${disk("v")}, mountPoint: /srv/a}]\ndisks: [{name: a, device: ${disk("a")}, mountPoint: /srv/a}]\n`,
+      "conflict disks[0].mountPoint",
+    ],
+    [
+      "nothing to mount",
+      `role: single\ndisks: [{name: a, device: ${disk("a")}, filesystem: none, mountPoint: /srv/a}]\n`,
+      "conflict disks[0].mountPoint",
+    ],
+    ...[
+      "/srv",
+      "/home/a",
+      "/var/lib",
+      "/var/log",
+      "/var/lib/corium",
+      "/var/lib/corium/state/x",
+      "srv/a",
+      "/srv/a/",
+      "/srv//a",
+      "/srv/../a",
+      "/",
+    ].map((point) => [`${point} is refused`, disks(point), "value disks[0].mountPoint"] as const),
+    ["the folder of backups may be a disk", disks("/var/lib/corium/backups")],
+  ]));
