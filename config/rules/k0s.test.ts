@@ -14,5 +14,10 @@ describe("k0s.patch", () =>
       "value k0s.patch.a[0]",
     ],
     ["the largest whole number that is kept", "role: single\nk0s: {patch: {a: 9007199254740991}}\n"],
+    [
+      "a merge key, which would arrive as a key",
+      "role: single\nk0s: {patch: {a: {<<: {b: 1}}}}\n",
+      "unknown-key k0s.patch.a.<<",
+    ],
     ["a patch that is text", "role: single\nk0s: {patch: spec}\n", "type k0s.patch"],
   ]));

@@ -16,6 +16,11 @@ describe("node", () =>
       "role: single\nnode: {labels: {a: no}}\n",
       "ambiguous-text node.labels.a",
     ],
+    [
+      "the same in a taint",
+      "role: single\nnode: {taints: [{key: a, value: on, effect: NoExecute}]}\n",
+      "ambiguous-text node.taints[0].value",
+    ],
     ["quoted it is text to all", "role: single\nnode: {labels: {a: 'no'}}\n"],
     ["what would break k0s's command line", "role: single\nnode: {labels: {a: 'x%y'}}\n", "value node.labels.a"],
     [
