@@ -27,8 +27,10 @@ import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
 import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
+import { reconcileDocument } from "../supervisor/reconcile-document.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
 import { createStatus } from "../supervisor/status.ts";
+import { removeTemporaries } from "../supervisor/temporary-files.ts";
 import { createApi } from "./app.ts";
 import { createDoor } from "./caller.ts";
 import { API_PORT } from "./contract.ts";
@@ -114,11 +116,13 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const stateProblem = opened.ok ? undefined : opened.error;
   const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs, k0sVersions: listedK0sVersions });
   const gate = { host, paths, state, version, parse };
+  await removeTemporaries({ host, paths, isNode: options.isNode });
   if (stateProblem === undefined) {
     // The unit is ordered before k0s: what an apply left half written is put back before anything reads it.
     const recovered = state.baseline.get() === undefined ? ok([]) : await recoverApplies(gate);
     if (!recovered.ok) say(`corium serve: ${formatError(recovered.error)}`);
     closeAbandoned(state, host.clock.nowMs());
+    await reconcileDocument(gate);
   }
 
   const look = { host, paths, state, ...(boot === undefined ? {} : { boot }) };

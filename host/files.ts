@@ -8,9 +8,7 @@ import { isKept } from "../kit/paths.ts";
 import type { FileStat, Files, WriteOptions } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import { err, ok } from "../kit/result.ts";
-
-/** Half-written files; never mirrored, never read by anything. */
-export const TEMPORARY_SUFFIX = ".corium-tmp";
+import { isTemporaryName, temporaryName } from "../kit/temporary.ts";
 
 export interface FilesOptions {
   /**
@@ -122,7 +120,7 @@ async function writeDurably(path: string, content: string | Uint8Array, how: Wri
   const folder = dirname(path);
   await makeFolders(folder, 0o755);
   temporaryCount += 1;
-  const temporary = join(folder, `.${basename(path)}.${process.pid}-${temporaryCount}${TEMPORARY_SUFFIX}`);
+  const temporary = join(folder, temporaryName(basename(path), process.pid, temporaryCount));
   try {
     // The mode is set again: the umask cuts the one given to open(2). Never wider than asked for, not even for a moment.
     const handle = await fs.open(temporary, "wx", how.mode & 0o600);
@@ -150,7 +148,7 @@ async function linkDurably(target: string, path: string): Promise<void> {
   const folder = dirname(path);
   await makeFolders(folder, 0o755);
   temporaryCount += 1;
-  const temporary = join(folder, `.${basename(path)}.${process.pid}-${temporaryCount}${TEMPORARY_SUFFIX}`);
+  const temporary = join(folder, temporaryName(basename(path), process.pid, temporaryCount));
   await fs.symlink(target, temporary);
   await fs.rename(temporary, path);
   await syncFolder(folder);
@@ -185,7 +183,7 @@ async function mirror(from: string, to: string): Promise<void> {
   }
   if (stat.isDirectory()) {
     await makeFolders(to, stat.mode & 0o7777);
-    const wanted = (await fs.readdir(from)).filter((name) => !name.endsWith(TEMPORARY_SUFFIX));
+    const wanted = (await fs.readdir(from)).filter((name) => !isTemporaryName(name));
     const present = await fs.readdir(to);
     for (const name of wanted) await mirror(join(from, name), join(to, name));
     for (const name of present.filter((other) => !wanted.includes(other))) {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 
 import { compile } from "../iso/compile.ts";
 import { nodePaths } from "../kit/paths.ts";
+import { temporaryName } from "../kit/temporary.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "corium-serve-"));
 const corium = join(folder, "corium");
@@ -125,6 +126,20 @@ describe("its life", () => {
     const second = await start(first.stateDir);
     expect(second.fingerprint).toBe(first.fingerprint);
     expect(second.enrolment().code).toBe(code ?? "");
+    await stop(second);
+  });
+
+  test("killed between writing a document and recording it: the next start shows what is in the file", async () => {
+    const first = await start();
+    await stop(first, "SIGKILL");
+    const half = join(first.stateDir, temporaryName("config.yaml", first.child.pid, 1));
+    writeFileSync(half, "role: sin");
+    writeFileSync(join(first.stateDir, "config.yaml"), "role: single\nnode: {name: sent}\n");
+    const second = await start(first.stateDir);
+    expect(existsSync(half)).toBe(false);
+    const { status, body } = await second.get("/v1/config");
+    expect(status).toBe(200);
+    expect(body["document"]).toBe("role: single\nnode: {name: sent}\n");
     await stop(second);
   });
 
