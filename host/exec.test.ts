@@ -57,3 +57,10 @@ test("a daemon left behind with our pipes does not hold the answer back", async 
   expect(performance.now() - started).toBeLessThan(5000);
   process.kill(Number(result.stdout));
 }, 15_000);
+
+test("a program that not even KILL ends, because it waits for a dead disk, does not hold the answer back", async () => {
+  const deaf = realExec({ kill: () => undefined });
+  const result = await deaf({ argv: ["sh", "-c", "echo $$; exec sleep 60"], timeoutMs: 300 });
+  expect(result).toMatchObject({ exitCode: null, signal: null, timedOut: true });
+  process.kill(Number(result.stdout), "SIGKILL");
+}, 30_000);
