@@ -20,6 +20,7 @@ import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import { version } from "../kit/version.ts";
 import { loadX509 } from "../pki/x509.ts";
+import { seedReader } from "../provision/seed/driver.ts";
 import type { State } from "../state/open.ts";
 import { memoryState, openState } from "../state/open.ts";
 import { closeAbandoned } from "../supervisor/abandoned.ts";
@@ -125,7 +126,12 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     await reconcileDocument(gate);
   }
 
-  const look = { host, paths, state, ...(boot === undefined ? {} : { boot }) };
+  const booted = boot === undefined ? {} : { boot };
+  // Elsewhere than on a node (`--state-dir`) sticks are somebody else's.
+  const seeds = options.isNode
+    ? { readSeeds: seedReader(host, { ...booted, folder: `${paths.runDir}/seed/apid` }) }
+    : {};
+  const look = { host, paths, state, ...booted, ...seeds };
   const findOwn = () => findOwnDocument(look);
   const mode = await withDeadline(
     findOwn().then((own) => readApiMode(host, own, { isClaimed: state.claim.get() !== undefined, signal: io.signal })),

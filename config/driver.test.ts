@@ -6,7 +6,8 @@ import { appError, formatError } from "../kit/app-error.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { err, ok } from "../kit/result.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
-import { findDocument, type Source } from "./driver.ts";
+import { findDocument } from "./driver.ts";
+import type { SeedFile, Source } from "./source.ts";
 
 const OWN = "/etc/corium/config.yaml";
 const BAKED = "/usr/share/corium/config.yaml";
@@ -20,13 +21,26 @@ interface World {
   readonly files?: Readonly<Record<string, string | Uint8Array>>;
   readonly cmdline?: string;
   readonly http?: Http;
-  readonly seedFolders?: readonly string[];
+  /** On removable media. */
+  readonly seeds?: readonly SeedFile[];
 }
 
-function find({ files = {}, cmdline = "", http, seedFolders = [] }: World): Promise<Source> {
+function find({ files = {}, cmdline = "", http, seeds = [] }: World): Promise<Source> {
   const host = fakeHost({ files, ...(http === undefined ? {} : { http }) });
-  return findDocument(host, { paths: nodePaths(), boot, cmdline, seedFolders });
+  const readSeeds = async () => ok({ files: seeds, notes: [] });
+  return findDocument(host, { paths: nodePaths(), boot, cmdline, readSeeds });
 }
+
+const onStick = (text: string, device = "/dev/sdb1"): SeedFile => ({
+  origin: `config.yaml on ${device} (CORIUM)`,
+  isOurs: true,
+  content: ok(new TextEncoder().encode(text)),
+});
+const onDisc = (text: string): SeedFile => ({
+  origin: "user-data on /dev/sr0 (CIDATA)",
+  isOurs: false,
+  content: ok(new TextEncoder().encode(text)),
+});
 
 const serve =
   (body: string, seen: HttpRequest[] = [], status = 200): Http =>
@@ -77,27 +91,27 @@ describe("precedence", () => {
 
   test("B081: a network-config beside the user-data is not used, and that is said", async () => {
     const seed = {
-      "/seed/user-data": `corium:\n  ${single}`,
-      "/seed/meta-data": "",
-      "/seed/network-config": "version: 2",
+      [`${MEDIUM}/user-data`]: `corium:\n  ${single}`,
+      [`${MEDIUM}/meta-data`]: "",
+      [`${MEDIUM}/network-config`]: "version: 2",
     };
-    const source = found(await find({ files: seed, seedFolders: ["/seed"] }));
-    expect(source.origin).toBe("/seed/user-data");
+    const source = found(await find({ files: seed }));
+    expect(source.origin).toBe(`${MEDIUM}/user-data`);
     expect(source.notes).toHaveLength(1);
-    expect(source.notes[0]).toContain("/seed/network-config is not used");
+    expect(source.notes[0]).toContain(`${MEDIUM}/network-config is not used`);
     expect(source.notes[0]).toContain("ip=");
   });
 
   test("B070, B072: user-data from Windows, or without its first line #cloud-config, is read all the same", async () => {
     const windows = `\ufeff#cloud-config\r\ncorium:\r\n  role: single\r\n`;
+    const origin = "user-data on /dev/sr0 (CIDATA)";
     for (const text of [windows, "corium:\n  role: single\n"]) {
-      const files = { "/seed/user-data": text, [BAKED]: "role: worker\n" };
-      expect(found(await find({ files, seedFolders: ["/seed"] })).origin).toBe("/seed/user-data");
+      const files = { [BAKED]: "role: worker\n" };
+      expect(found(await find({ files, seeds: [onDisc(text)] })).origin).toBe(origin);
     }
-    const other = { "/seed/user-data": "users: [{name: ops}]\n" };
-    const none = await find({ files: other, seedFolders: ["/seed"] });
+    const none = await find({ seeds: [onDisc("users: [{name: ops}]\n")] });
     expect(none.kind).toBe("none");
-    expect(none.notes.join()).toContain("/seed/user-data is no answer");
+    expect(none.notes.join()).toContain(`${origin} is no answer`);
   });
 
   test("no source at all is none", async () => {
@@ -105,20 +119,17 @@ describe("precedence", () => {
   });
 
   test("B084: a cloud-config that carries only an SSH key does not mask the configuration baked into the image", async () => {
-    const seed = { "/mnt/cidata/user-data": "#cloud-config\nssh_authorized_keys: [a]\n", [BAKED]: single };
-    const source = found(await find({ files: seed, seedFolders: ["/mnt/cidata"] }));
+    const seeds = [onDisc("#cloud-config\nssh_authorized_keys: [a]\n")];
+    const source = found(await find({ files: { [BAKED]: single }, seeds }));
     expect(source.origin).toBe(BAKED);
-    expect(source.notes.join()).toContain("/mnt/cidata/user-data is no answer");
+    expect(source.notes.join()).toContain("user-data on /dev/sr0 (CIDATA) is no answer");
   });
 
   test("B073: user-data that is a script or broken elsewhere masks nothing, but our block in it is never dropped", async () => {
-    const script = { "/seed/user-data": "#!/bin/sh\necho 'a: b: c'\n", [BAKED]: single };
-    expect(found(await find({ files: script, seedFolders: ["/seed"] })).origin).toBe(BAKED);
-    const broken = {
-      "/seed/user-data": "#cloud-config\nwrite_files:\n- a\n  b: c: d\ncorium:\n  role: single\n",
-      [BAKED]: single,
-    };
-    expect(found(await find({ files: broken, seedFolders: ["/seed"] })).origin).toBe("/seed/user-data");
+    const files = { [BAKED]: single };
+    expect(found(await find({ files, seeds: [onDisc("#!/bin/sh\necho 'a: b: c'\n")] })).origin).toBe(BAKED);
+    const broken = onDisc("#cloud-config\nwrite_files:\n- a\n  b: c: d\ncorium:\n  role: single\n");
+    expect(found(await find({ files, seeds: [broken] })).origin).toBe("user-data on /dev/sr0 (CIDATA)");
   });
 
   test("an empty file and one of comments only are absent", async () => {
@@ -144,6 +155,89 @@ describe("precedence", () => {
   test("a document of more than 1 MiB stops the search", async () => {
     const files = { [OWN]: `${single}#${"x".repeat(1024 * 1024)}`, [BAKED]: single };
     expect(failed(await find({ files })).text).toContain(OWN);
+  });
+});
+
+describe("seed media", () => {
+  const files = { [BAKED]: single };
+  const embedded = "#cloud-config\nusers: []\ncorium:\n  node: {name: seed}\n  role: single\n";
+
+  test("come before the kernel argument and after source 1, and those that are not used are named", async () => {
+    const all = { files: { ...files, "/arg.yaml": named("arg") }, cmdline: "corium.config=/arg.yaml" };
+    const seeds = [onStick(named("seed"))];
+    const { origin, notes } = found(await find({ ...all, seeds }));
+    expect(origin).toBe("config.yaml on /dev/sdb1 (CORIUM)");
+    expect(notes).toEqual([`corium.config=/arg.yaml is not used: ${origin} comes first`]);
+    const own = found(await find({ files: { [OWN]: single }, seeds }));
+    expect(own.origin).toBe(OWN);
+    expect(own.notes).toEqual([`${origin} is not used: ${OWN} comes first`]);
+  });
+
+  test("that can't be read, or contradict each other, do not stop a node that has its own document", async () => {
+    const seeds = [onStick(named("a")), onStick(named("b"), "/dev/sdc1")];
+    expect(found(await find({ files: { [OWN]: single }, seeds })).origin).toBe(OWN);
+    const hung: SeedFile = { ...onStick(""), content: err(appError("seed", "it hangs")) };
+    expect(found(await find({ files: { [OWN]: single }, seeds: [hung] })).origin).toBe(OWN);
+  });
+
+  test("B079: two that say different things are refused naming both, wherever they are", async () => {
+    for (const other of [onStick(named("b"), "/dev/sdc1"), onDisc("corium: {role: single}\n")]) {
+      const { text, retryable } = failed(await find({ files, seeds: [onStick(named("a")), other] }));
+      expect(text).toContain("config.yaml on /dev/sdb1 (CORIUM)");
+      expect(text).toContain(other.origin);
+      expect(retryable).toBe(false);
+    }
+    const { text } = failed(
+      await find({ files: { [`${MEDIUM}/config.yaml`]: named("a") }, seeds: [onStick(named("b"))] }),
+    );
+    expect(text).toContain(`${MEDIUM}/config.yaml`);
+    expect(text).toContain("/dev/sdb1");
+  });
+
+  test("two that say the same are one, also when one of them says it inside a cloud-config", async () => {
+    const seeds = [onStick(named("seed")), onStick(named("seed"), "/dev/sdc1"), onDisc(embedded)];
+    expect(found(await find({ files, seeds })).origin).toBe("config.yaml on /dev/sdb1 (CORIUM)");
+  });
+
+  test("two that differ in nothing but a secret are not the same", async () => {
+    const worker = (token: string): string => `role: worker\njoin: {token: ${token}}\n`;
+    expect(
+      failed(
+        await find({ files, seeds: [onStick(worker("a")), onDisc(`corium: {${"role: worker, join: {token: b}"}}\n`)] }),
+      ).text,
+    ).toContain("different things");
+  });
+
+  test("one that can't be read stops the search, whatever the other says", async () => {
+    const content = err(appError("seed", "/dev/sdc1 can't be mounted: it did not end in time"));
+    const hung: SeedFile = { origin: "config.yaml on /dev/sdc1 (CORIUM)", isOurs: true, content };
+    const { text } = failed(await find({ files, seeds: [onStick(single), hung] }));
+    expect(text).toContain("config.yaml on /dev/sdc1 (CORIUM)");
+    expect(text).toContain("did not end in time");
+  });
+
+  test("an empty one is absent, a misspelt one of ours stops the search", async () => {
+    expect(found(await find({ files, seeds: [onStick(""), onDisc("\n")] })).origin).toBe(BAKED);
+    expect(failed(await find({ files, seeds: [onStick("rolle: single\n")] })).text).toContain("/dev/sdb1");
+  });
+
+  test("when the devices can't be listed nobody knows what was meant", async () => {
+    const readSeeds = async () => err(appError("lsblk", "lsblk failed: exit status 1"));
+    const host = fakeHost({ files });
+    expect(failed(await findDocument(host, { paths: nodePaths(), cmdline: "", readSeeds })).text).toContain("lsblk");
+  });
+
+  test("are cloud-init's where the image has it: its merged document is the answer, and no medium is read", async () => {
+    const merged = "/var/lib/cloud/instance/cloud-config.txt";
+    const cloud = { ...files, "/usr/bin/cloud-init": "", [`${MEDIUM}/config.yaml`]: named("medium") };
+    const seeds = [onStick(named("stick"))];
+    expect(found(await find({ files: { ...cloud, [merged]: embedded }, seeds })).origin).toBe(merged);
+    expect(found(await find({ files: { ...cloud, [merged]: "#cloud-config\nusers: []\n" }, seeds })).origin).toBe(
+      BAKED,
+    );
+    expect(found(await find({ files: cloud, seeds })).origin).toBe(BAKED);
+    const without = found(await find({ files: { ...files, [merged]: embedded }, seeds }));
+    expect(without.origin).toBe("config.yaml on /dev/sdb1 (CORIUM)");
   });
 });
 
@@ -214,6 +308,14 @@ describe("corium.config=", () => {
     expect(text).toContain(`${MEDIUM}/config.yaml`);
     const same = { [`${MEDIUM}/config.yaml`]: single };
     expect(found(await find({ files: same, cmdline, http: serve(single) })).pinned).toBe(true);
+  });
+
+  test("a pinned document and a stick that disagree are refused naming both", async () => {
+    const cmdline = `corium.config=https://h/a corium.config.sha256=${sha256(single)}`;
+    const { text } = failed(await find({ seeds: [onStick(named("seed"))], cmdline, http: serve(single) }));
+    expect(text).toContain("corium.config=https://h/a");
+    expect(text).toContain("config.yaml on /dev/sdb1 (CORIUM)");
+    expect(found(await find({ seeds: [onStick(single)], cmdline, http: serve(single) })).pinned).toBe(true);
   });
 
   test.each([

@@ -25,6 +25,11 @@ export interface BlockNode {
   readonly partitionNumber?: number;
   readonly partUuid?: string;
   readonly partLabel?: string;
+  /** Of the filesystem on it, as udev saw them: to look at, never to decide about data. */
+  readonly filesystem?: string;
+  readonly label?: string;
+  /** Counts each disk and each change of medium since boot; since util-linux 2.39. */
+  readonly sequence?: string;
   readonly children: readonly BlockNode[];
 }
 

@@ -32,6 +32,9 @@ const node = z.looseObject({
   partn: count,
   partuuid: text,
   partlabel: text,
+  fstype: text,
+  label: text,
+  "disk-seq": text,
   children: z.array(z.unknown()).nullish(),
 });
 
@@ -68,6 +71,9 @@ function toNode(raw: unknown): BlockNode | undefined {
     ...optional("model", clean(data.model)),
     ...optional("partUuid", clean(data.partuuid)),
     ...optional("partLabel", clean(data.partlabel)),
+    ...optional("filesystem", clean(data.fstype)),
+    ...optional("label", clean(data.label)),
+    ...optional("sequence", clean(data["disk-seq"])),
     ...(data.partn === null || data.partn === undefined ? {} : { partitionNumber: toNumber(data.partn) }),
   };
 }

@@ -1,5 +1,5 @@
 /** What a first boot needs of the world; the composition root fills it with the real things, tests with others. */
-import type { Source } from "../config/driver.ts";
+import type { FoundSource, Source } from "../config/source.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { Inventory } from "../kit/disk.ts";
 import type { BootFacts, Paths } from "../kit/paths.ts";
@@ -13,7 +13,7 @@ import type { NodePorts } from "../provision/steps.ts";
 import type { State } from "../state/open.ts";
 import type { Reporter } from "./reporter.ts";
 
-export type FoundDocument = Source & { readonly kind: "found" };
+export type FoundDocument = FoundSource;
 
 export interface BootstrapServices {
   readonly host: Host;

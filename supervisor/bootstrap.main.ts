@@ -3,7 +3,7 @@
  * system. A dry run prints plan, programs and files, resolves no secret and changes nothing.
  */
 import { parseArgs } from "node:util";
-import type { Source } from "../config/driver.ts";
+import type { Source } from "../config/source.ts";
 import type { Command, CommandIo } from "../kit/command.ts";
 import type { BootFacts, Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
@@ -19,6 +19,7 @@ import { formatError } from "../kit/app-error.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { version } from "../kit/version.ts";
 import { installExecutors } from "../provision/install/driver.ts";
+import { seedReader } from "../provision/seed/driver.ts";
 import { nodeExecutors } from "../provision/steps.ts";
 import { storageExecutors } from "../provision/storage/driver.ts";
 import { memoryState, openState } from "../state/open.ts";
@@ -61,7 +62,11 @@ export const bootstrapCommand: Command = async (argv, io) => {
     installExecutors: (handover) => ({ ...installExecutors(handover), ...diskExecutors }),
     signal: io.signal,
   });
-  const find = async (): Promise<Source> => findDocument(host, { paths, boot, cmdline: await readCmdline(host) });
+  // A dry run by hand may go on beside the service.
+  const folder = `${paths.runDir}/seed/${options.isDry ? "dry-run" : "bootstrap"}`;
+  const readSeeds = seedReader(host, { boot, folder });
+  const find = async (): Promise<Source> =>
+    findDocument(host, { paths, boot, cmdline: await readCmdline(host), readSeeds });
   if (options.isDry) {
     const { config } = options;
     // A machine that never was a node has no database, and a dry run makes none.

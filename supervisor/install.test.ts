@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { BootFacts } from "../kit/paths.ts";
 import type { Executors, StepExecutor } from "../kit/step.ts";
 import type { InstallStep } from "../provision/install/model.ts";
@@ -9,7 +11,9 @@ import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { memoryState } from "../state/open.ts";
 import { machine } from "../test/machines/machines.ts";
+import { seedReader } from "../provision/seed/driver.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
+import { type FakeMedium, mediaFiles, mediaPrograms } from "../test/support/fake-media.ts";
 import { bootstrap } from "./bootstrap.ts";
 import { parseBootstrapStatus } from "./bootstrap-status.ts";
 import { createReporter } from "./reporter.ts";
@@ -22,8 +26,13 @@ const boot: BootFacts = {
   medium: { device: "/dev/sr0", mountPoint: "/run/corium/medium" },
 };
 
-function live(document: string | undefined, broken?: InstallStep["kind"]) {
+function live(
+  document: string | undefined,
+  broken?: InstallStep["kind"],
+  media?: Readonly<Record<string, FakeMedium>>,
+) {
   const image = "/run/corium/medium/corium";
+  const plugged = new Map(Object.entries(media ?? { "/dev/sdb1": strangersStick }));
   let faulty = broken;
   const done: string[] = [];
   const host = fakeHost({
@@ -33,9 +42,11 @@ function live(document: string | undefined, broken?: InstallStep["kind"]) {
       [`${image}/vmlinuz`]: "k",
       [`${image}/initrd`]: "i",
       ...(document === undefined ? {} : { "/run/corium/medium/config.yaml": document }),
+      ...mediaFiles,
     },
-    programs: { systemctl: () => "" },
+    programs: { systemctl: () => "", ...mediaPrograms(() => withStickAndDisc, plugged) },
   });
+  const readSeeds = seedReader(host, { boot, folder: "/run/corium/seed/bootstrap" });
   const state = memoryState();
   const executor: StepExecutor<InstallStep> = {
     argv: () => [],
@@ -63,7 +74,7 @@ function live(document: string | undefined, broken?: InstallStep["kind"]) {
     version: "0.1.0",
     cmdline: "console=ttyS0 corium.mode=live",
     reporter: createReporter(host.files, paths.runDir, "install", () => undefined),
-    findDocument: () => findDocument(host, { paths, boot, cmdline: "" }),
+    findDocument: () => findDocument(host, { paths, boot, cmdline: "", readSeeds }),
     readInventory: async () => ok(machine("blank-pair")),
     executors: () => {
       throw new Error("a live system never becomes a node");
@@ -87,6 +98,12 @@ async function readLargeDisks() {
   return ok({ ...inventory, disks: inventory.disks.map((disk) => ({ ...disk, sizeBytes: 2 ** 34 })) });
 }
 
+/** Captured on such a machine: sdb is a stick, sr1 a second optical drive, vda a disk with the label of a seed. */
+const withStickAndDisc = readFileSync(
+  join(import.meta.dir, "../provision/seed/testdata/lsblk-json-b-O-stick-disc-virtio.txt"),
+  "utf8",
+);
+const strangersStick: FakeMedium = { filesystem: "vfat", label: "HOLIDAY", files: {} };
 const wanted = "role: single\ninstall: {disk: {serial: A}}\n";
 
 describe("a live system", () => {
@@ -100,6 +117,37 @@ describe("a live system", () => {
       expect(of.status()).toMatchObject({ state: "idle", kind: "install" });
       expect(of.status()?.message).toMatch(message);
       expect(of.state.operations.list()).toEqual([]);
+      expect(of.rebooted()).toBe(false);
+    }
+  });
+
+  test("a stick labelled CORIUM is all that an installation needs; a disc in its drive may say the same", async () => {
+    const stick: FakeMedium = { filesystem: "vfat", label: "CORIUM", files: { "config.yaml": wanted } };
+    const userData = `#cloud-config\nusers: []\ncorium:\n  ${wanted.trimEnd().replaceAll("\n", "\n  ")}\n`;
+    const disc: FakeMedium = { filesystem: "iso9660", label: "cidata", files: { "user-data": userData } };
+    for (const media of [{ "/dev/sdb1": stick }, { "/dev/sdb1": stick, "/dev/sr1": disc }]) {
+      const of = live(undefined, undefined, media);
+      expect(await bootstrap({ ...of.services, readInventory: readLargeDisks })).toBe(0);
+      expect(of.rebooted()).toBe(true);
+      expect(of.state.documents.latest()).toMatchObject({ origin: "config.yaml on /dev/sdb1 (CORIUM)", text: wanted });
+    }
+  });
+
+  test("seeds that contradict each other, or hang, are told by name, and nothing is touched", async () => {
+    const stick: FakeMedium = { filesystem: "vfat", label: "CORIUM", files: { "config.yaml": wanted } };
+    const other: FakeMedium = {
+      filesystem: "iso9660",
+      label: "cidata",
+      files: { "user-data": "corium: {role: single}" },
+    };
+    for (const [disc, complaint] of [
+      [other, /two seeds say different things: config\.yaml on \/dev\/sdb1.*user-data on \/dev\/sr1/],
+      [{ ...other, hangs: "mount" } as const, /user-data on \/dev\/sr1[^]*can't be mounted: it did not end in time/],
+    ] as const) {
+      const of = live(undefined, undefined, { "/dev/sdb1": stick, "/dev/sr1": disc });
+      expect(await bootstrap({ ...of.services, readInventory: readLargeDisks })).toBe(1);
+      expect(of.status()?.error?.join("\n")).toMatch(complaint);
+      expect(of.done).toEqual([]);
       expect(of.rebooted()).toBe(false);
     }
   });

@@ -10,6 +10,7 @@ import type { Result } from "../kit/result.ts";
 import { err, ok } from "../kit/result.ts";
 import type { Document } from "../config/document.ts";
 import { findDocument } from "../config/driver.ts";
+import type { SourceContext } from "../config/source.ts";
 import { parseDocument } from "../config/load.ts";
 import { checkAuthority } from "../pki/authority.ts";
 import { resolveSecrets } from "../provision/driver.ts";
@@ -26,10 +27,11 @@ export interface OwnDocumentInput {
   readonly paths: Paths;
   readonly state: State;
   readonly boot?: BootFacts;
+  readonly readSeeds?: SourceContext["readSeeds"];
 }
 
 export async function findOwnDocument(input: OwnDocumentInput): Promise<OwnDocument> {
-  const { host, paths, state, boot } = input;
+  const { host, paths, state, boot, readSeeds } = input;
   const baseline = state.baseline.get();
   if (baseline !== undefined) {
     return { kind: "found", text: baseline.document.text, origin: baseline.document.origin };
@@ -39,6 +41,7 @@ export async function findOwnDocument(input: OwnDocumentInput): Promise<OwnDocum
     paths,
     cmdline: cmdline.ok ? cmdline.value : "",
     ...(boot === undefined ? {} : { boot }),
+    ...(readSeeds === undefined ? {} : { readSeeds }),
   });
   switch (source.kind) {
     case "none":
