@@ -1,5 +1,6 @@
 import * as z from "zod";
 import { nearest } from "./names.ts";
+import { SECRET_PATTERNS } from "./redact.ts";
 import { documentSchema } from "./schema/root.ts";
 import { schemaFields, shapeOf, type SchemaField, type Shape } from "./schema/walk.ts";
 
@@ -10,9 +11,19 @@ export interface Explanation {
   readonly description: string;
   readonly isRequired: boolean;
   readonly default?: unknown;
+  /** What a value has to be beyond its kind. */
+  readonly rule?: string;
+  /** Values of the field, each by itself valid. */
+  readonly examples: readonly unknown[];
+  /** The release that had it first. */
+  readonly since: string;
+  readonly isSecret: boolean;
   /** The fields directly below it, in the schema's order. */
-  readonly fields: readonly { readonly name: string; readonly kind: string; readonly description: string }[];
+  readonly fields: readonly { readonly name: string; readonly isRequired: boolean; readonly description: string }[];
 }
+
+/** Of every field that does not say otherwise. */
+const FIRST_RELEASE = "0.1";
 
 /** All of them, as docs/reference has them. */
 export function explainAll(): readonly Explanation[] {
@@ -23,12 +34,13 @@ export function explainAll(): readonly Explanation[] {
 /** `wireguard.peers.endpoint`, with or without brackets and what is in them. A wrong name gives the nearest ones. */
 export function explain(field: string): Explanation | { readonly near: readonly string[] } {
   const plain = (pattern: string): string => pattern.replace(/\[[^\]]*\]/g, "");
+  const wanted = plain(field.replace(/^corium\./, ""));
   const all = explainAll();
-  const found = all.find(({ pattern }) => plain(pattern) === plain(field));
+  const found = all.find(({ pattern }) => plain(pattern) === wanted);
   if (found !== undefined) return found;
-  const ending = all.filter(({ pattern }) => plain(pattern).split(".").at(-1) === plain(field).split(".").at(-1));
+  const ending = all.filter(({ pattern }) => plain(pattern).split(".").at(-1) === wanted.split(".").at(-1));
   const near = nearest(
-    plain(field),
+    wanted,
     all.map(({ pattern }) => plain(pattern)),
   );
   return { near: ending.length > 0 ? ending.map(({ pattern }) => pattern) : near === undefined ? [] : [near] };
@@ -44,19 +56,31 @@ function explanation(field: SchemaField, all: readonly SchemaField[]): Explanati
     description: meta.description ?? "",
     isRequired: field.isRequired,
     ...(meta.default === undefined ? {} : { default: meta.default }),
-    fields: below.map(({ pattern, shape, schema }) => ({
+    ...(meta.rule === undefined ? {} : { rule: meta.rule }),
+    examples: meta.examples ?? [],
+    since: meta.since ?? FIRST_RELEASE,
+    isSecret: SECRET_PATTERNS.includes(field.pattern),
+    fields: below.map(({ pattern, schema, isRequired }) => ({
       name: pattern.slice(prefix.length),
-      kind: kindOf(shape),
+      isRequired,
       description: metaOf(schema).description ?? "",
     })),
   };
 }
 
+interface FieldMeta {
+  readonly description?: string;
+  readonly default?: unknown;
+  readonly rule?: string;
+  readonly examples?: readonly unknown[];
+  readonly since?: string;
+}
+
 /** Of the field, or of what its optional wrapper holds. */
-function metaOf(schema: z.core.$ZodType): { readonly description?: string | undefined; readonly default?: unknown } {
+export function metaOf(schema: z.core.$ZodType): FieldMeta {
   const own = z.globalRegistry.get(schema);
   const inner = schema instanceof z.ZodOptional ? metaOf(schema.unwrap()) : {};
-  return { ...inner, ...own };
+  return { ...inner, ...own } as FieldMeta;
 }
 
 function kindOf(shape: Shape): string {

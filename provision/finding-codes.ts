@@ -3,47 +3,155 @@
  * contract like that of config/messages/codes.ts: a code keeps its meaning for ever.
  */
 export const PLANNING_CODES = {
-  "disk-not-found": "no disk of this machine is the one that the document means",
-  "disk-ambiguous": "several disks match where it must be exactly one",
-  "claimed-twice": "two entries of the document mean the same disk",
-  "holds-data": "a disk holds data and the document does not say wipe: true",
-  "in-use": "a disk is mounted, swapped on or open, which wipe never covers",
-  held: "an array or mapping holds a disk together with others that may not be lost",
-  unreadable: "a disk could not be read well enough to decide about it",
-  "own-data": "a disk holds what this node itself made",
-  "own-incomplete": "what this node made is there, but not all of it",
-  adopted: "storage of an earlier installation for this very purpose is taken over as it is",
-  "kernel-name": "a device name that can be another disk at the next boot",
-  "mixed-sectors": "members of one array have sectors of different sizes",
-  "unequal-sizes": "members of one array differ in size, and what is above the smallest is lost",
-  "spare-too-small": "a spare is smaller than the members that it may have to stand in for",
-  "write-hole": "levels 5 and 6 can lose what is being written at a power cut",
-  "sector-size": "a disk has sectors of a size that is not supported",
-  "disk-too-small": "the disk is smaller than what has to be on it",
-  installed: "the disk holds an installed Corium",
-  "not-in-release": "this release does not carry out what the document asks for",
-  missing: "something that this machine can't do without is not given",
-  "no-cgroup2": "the kernel has no cgroup v2 hierarchy",
-  memory: "the machine has too little memory, or little",
-  "k0s-missing": "the k0s of the image does not answer",
-  "k0s-version": "the document asserts another k0s than the image holds",
-  "old-k0s": "data of another k0s installation lies at /var/lib/k0s",
-  "range-overlap": "a cluster range holds the node's own network, gateway or name server",
-  "overlay-swallows": "an allowed range takes something into the tunnel that must stay outside",
-  "overlay-mtu": "an overlay's packets are larger than what carries them",
-  "overlay-name": "a link of this machine has the name of an overlay",
-  "no-link": "there is no interface to hold the virtual address",
-  "vip-off-subnet": "the virtual address is in no network of its interface",
-  "vip-boundary": "the virtual address is the first or last of its network",
-  "vip-own": "the virtual address is an address of the node itself",
-  "vip-gateway": "the virtual address is the gateway",
-  "vip-taken": "somebody answers for the virtual address already",
-  "cluster-exists": "the cluster that the document would found is there already",
-  "endpoint-elsewhere": "cluster.endpoint does not resolve to the virtual address",
-  "leased-address": "the address of a controller is leased",
-  "k0s-schema": "k0s will refuse what the patch makes of its configuration",
-  "k0s-unknown-key": "the patch has a key that k0s does not know",
-  "port-taken": "the patch gives somebody the port of the node's API",
-} as const;
+  "disk-not-found": {
+    meaning: "no disk of this machine is the one that the document means",
+    cure: "cctl disks lists every disk with the reason why not; correct the path or the selector",
+  },
+  "disk-ambiguous": {
+    meaning: "several disks match where it must be exactly one",
+    cure: "make the selector narrower: a serial or wwn names one disk",
+  },
+  "claimed-twice": {
+    meaning: "two entries of the document mean the same disk",
+    cure: "name another disk in one of them",
+  },
+  "holds-data": {
+    meaning: "a disk holds data and the document does not say wipe: true",
+    cure: "name another disk; or wipe: true on that entry, which destroys what is on it",
+  },
+  "in-use": {
+    meaning: "a disk is mounted, swapped on or open, which wipe never covers",
+    cure: "free it first: unmount, swapoff, stop who holds it",
+  },
+  held: {
+    meaning: "an array or mapping holds a disk together with others that may not be lost",
+    cure: "wipe: true on every member, or take the array down by hand",
+  },
+  unreadable: {
+    meaning: "a disk could not be read well enough to decide about it",
+    cure: "check the disk and its cabling: nothing is done on a guess",
+  },
+  "own-data": {
+    meaning: "a disk holds what this node itself made",
+    cure: "wipe: true is not enough for that: --wipe-own at the claim or on the console",
+  },
+  "own-incomplete": {
+    meaning: "what this node made is there, but not all of it",
+    cure: "connect the missing disk; or give up what was on it with --wipe-own",
+  },
+  adopted: {
+    meaning: "storage of an earlier installation for this very purpose is taken over as it is",
+    cure: "nothing to do",
+  },
+  "kernel-name": {
+    meaning: "a device name that can be another disk at the next boot",
+    cure: "use the stable name in the hint",
+  },
+  "mixed-sectors": {
+    meaning: "members of one array have sectors of different sizes",
+    cure: "take disks of one sector size",
+  },
+  "unequal-sizes": {
+    meaning: "members of one array differ in size, and what is above the smallest is lost",
+    cure: "take disks of one size, or live with the loss",
+  },
+  "spare-too-small": {
+    meaning: "a spare is smaller than the members that it may have to stand in for",
+    cure: "take a spare at least as large as the smallest member",
+  },
+  "write-hole": {
+    meaning: "levels 5 and 6 can lose what is being written at a power cut",
+    cure: "level 1 or 10, or a UPS",
+  },
+  "sector-size": {
+    meaning: "a disk has sectors of a size that is not supported",
+    cure: "take a disk with sectors of 512 or 4096 bytes",
+  },
+  "disk-too-small": {
+    meaning: "the disk is smaller than what has to be on it",
+    cure: "take a larger disk: the message says how much is needed",
+  },
+  installed: {
+    meaning: "the disk holds an installed Corium",
+    cure: "--wipe-own installs it again and gives up what it held",
+  },
+  "not-in-release": {
+    meaning: "this release does not carry out what the document asks for",
+    cure: "take the block out, or install a release that has it",
+  },
+  missing: {
+    meaning: "something that this machine can't do without is not given",
+    cure: "the hint says what is to be given",
+  },
+  "no-cgroup2": {
+    meaning: "the kernel has no cgroup v2 hierarchy",
+    cure: "start the kernel without arguments that turn cgroup v2 off",
+  },
+  memory: { meaning: "the machine has too little memory, or little", cure: "more memory, or another role" },
+  "k0s-missing": { meaning: "the k0s of the image does not answer", cure: "install the image again" },
+  "k0s-version": {
+    meaning: "the document asserts another k0s than the image holds",
+    cure: "install the image with that version, or take kubernetes.version out",
+  },
+  "old-k0s": {
+    meaning: "data of another k0s installation lies at /var/lib/k0s",
+    cure: "take the data away, or reset the node",
+  },
+  "range-overlap": {
+    meaning: "a cluster range holds the node's own network, gateway or name server",
+    cure: "choose another podCIDR or serviceCIDR",
+  },
+  "overlay-swallows": {
+    meaning: "an allowed range takes something into the tunnel that must stay outside",
+    cure: "narrow allowedIPs",
+  },
+  "overlay-mtu": {
+    meaning: "an overlay's packets are larger than what carries them",
+    cure: "a smaller mtu on the overlay",
+  },
+  "overlay-name": {
+    meaning: "a link of this machine has the name of an overlay",
+    cure: "another name for the overlay",
+  },
+  "no-link": {
+    meaning: "there is no interface to hold the virtual address",
+    cure: "name a link of this machine in ha.interface",
+  },
+  "vip-off-subnet": {
+    meaning: "the virtual address is in no network of its interface",
+    cure: "an address of the network that the interface is in",
+  },
+  "vip-boundary": {
+    meaning: "the virtual address is the first or last of its network",
+    cure: "an address between the first and the last",
+  },
+  "vip-own": {
+    meaning: "the virtual address is an address of the node itself",
+    cure: "a free address: the virtual one belongs to no node",
+  },
+  "vip-gateway": { meaning: "the virtual address is the gateway", cure: "a free address" },
+  "vip-taken": { meaning: "somebody answers for the virtual address already", cure: "a free address" },
+  "cluster-exists": {
+    meaning: "the cluster that the document would found is there already",
+    cure: "give this node a join, or stop the other cluster",
+  },
+  "endpoint-elsewhere": {
+    meaning: "cluster.endpoint does not resolve to the virtual address",
+    cure: "correct the name's record, or name the address itself",
+  },
+  "leased-address": {
+    meaning: "the address of a controller is leased",
+    cure: "give it a fixed address: a static one, or a reservation",
+  },
+  "k0s-schema": {
+    meaning: "k0s will refuse what the patch makes of its configuration",
+    cure: "correct k0s.patch at the path",
+  },
+  "k0s-unknown-key": {
+    meaning: "the patch has a key that k0s does not know",
+    cure: "the hint names the nearest key that k0s knows",
+  },
+  "port-taken": { meaning: "the patch gives somebody the port of the node's API", cure: "another port, e.g. 7445" },
+} as const satisfies Readonly<Record<string, { readonly meaning: string; readonly cure: string }>>;
 
 export type PlanningCode = keyof typeof PLANNING_CODES;

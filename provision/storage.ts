@@ -87,16 +87,17 @@ export function planStorage(input: StorageInput): StoragePlan {
   };
 }
 
+/** Blocks that are read and checked, but that no step carries out yet. */
+export const NOT_IN_RELEASE = ["luks", "zfs"] as const;
+
 function lintRelease(document: StorageInput["document"]): Finding[] {
-  return (["luks", "zfs"] as const)
-    .filter((kind) => document[kind].length > 0)
-    .map((kind) => ({
-      severity: "error",
-      code: "not-in-release",
-      path: kind,
-      message: `${kind} is not in this release`,
-      hint: `remove ${kind} from the document, or install a release that has it`,
-    }));
+  return NOT_IN_RELEASE.filter((kind) => document[kind].length > 0).map((kind) => ({
+    severity: "error",
+    code: "not-in-release",
+    path: kind,
+    message: `${kind} is not in this release`,
+    hint: `remove ${kind} from the document, or install a release that has it`,
+  }));
 }
 
 function planDisk(spec: DiskSpec, field: string, input: StorageInput): Part {

@@ -50,28 +50,20 @@ export const explainCommand: Command = async (argv, io) => {
   if (field === undefined || more.length > 0 || field.startsWith("-")) {
     return usage(io, "one field wanted", "usage: corium explain FIELD, e.g. wireguard.peers.endpoint\n");
   }
-  const [{ explain }, { classOf }] = await Promise.all([import("../config/explain.ts"), import("./field-class.ts")]);
+  const [{ explain }, { classOf }, { explainText }] = await Promise.all([
+    import("../config/explain.ts"),
+    import("./field-class.ts"),
+    import("./explain-text.ts"),
+  ]);
   const found = explain(field);
   if ("near" in found) {
     io.err(`corium: the document has no field "${field}"\n`);
     for (const name of found.near) io.err(`  did you mean ${name}?\n`);
     return 1;
   }
-  const lines = [`${found.pattern}: ${found.kind}${found.isRequired ? ", required" : ""}`, `  ${found.description}`];
-  if (found.default !== undefined) lines.push(`  default: ${JSON.stringify(found.default)}`);
-  const fieldClass = classOf(found.pattern);
-  if (fieldClass !== undefined) lines.push(`  on a node in service: ${fieldClass}`);
-  if (found.fields.length > 0)
-    lines.push("", ...table(found.fields.map(({ name, kind, description }) => [name, kind, description])));
-  io.out(`${lines.join("\n")}\n`);
+  io.out(explainText(found, classOf(found.pattern)));
   return 0;
 };
-
-function table(rows: readonly (readonly string[])[]): readonly string[] {
-  const width = (column: number): number => Math.max(...rows.map((row) => row[column]?.length ?? 0));
-  const [first, second] = [width(0), Math.min(width(1), 32)];
-  return rows.map(([a = "", b = "", c = ""]) => `  ${a.padEnd(first)}  ${b.padEnd(second)}  ${c}`.trimEnd());
-}
 
 function usage(io: CommandIo, what: string, text = USAGE): number {
   io.err(`corium: ${what}\n${text}`);

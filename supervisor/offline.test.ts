@@ -106,9 +106,11 @@ describe("corium explain and schema", () => {
   test("a field, with or without brackets", async () => {
     const { status, out } = await run(explainCommand, ["wireguard[wg0].peers[0].endpoint"]);
     expect(status).toBe(0);
-    expect(out).toContain("wireguard[].peers[].endpoint: text");
-    expect(out).toContain("in service: immutable");
-    expect((await run(explainCommand, ["backup.keep"])).out).toContain("default: 7");
+    expect(out.split("\n")[0]).toBe("wireguard[].peers[].endpoint");
+    expect(out).toContain("  in service  immutable:");
+    expect(out).toContain('    endpoint: "[2001:db8::2]:51820"\n');
+    expect((await run(explainCommand, ["backup.keep"])).out).toContain("  default     7\n");
+    expect((await run(explainCommand, ["corium.ha.authPass"])).out).toContain("  secret      never shown");
   });
 
   test("a field that is not there names the nearest", async () => {

@@ -5,7 +5,9 @@ import { oneOf, problem, quote, type Problem } from "./codes.ts";
 export const decodeSays = {
   /** The error code of the system: ENOENT, EISDIR … */
   unreadable: (code: string): Problem =>
-    problem("unreadable", code === "ENOENT" ? "there is no such file" : `it cannot be read (${code})`),
+    code === "ENOENT"
+      ? problem("unreadable", "there is no such file", "check its path")
+      : problem("unreadable", `it cannot be read (${code})`, "check what it is and its permissions"),
   tooLarge: (bytes: number): Problem =>
     problem(
       "not-yaml",
@@ -29,7 +31,7 @@ export const decodeSays = {
   aliasWithoutAnchor: (): Problem =>
     problem("not-yaml", "an alias (*name) refers to an anchor that is not there", "quote text that starts with *"),
   aliasBomb: (): Problem => problem("not-yaml", "aliases expand to more than 10,000 values", "write the values out"),
-  tooDeep: (): Problem => problem("not-yaml", "values are nested more than 100 deep"),
+  tooDeep: (): Problem => problem("not-yaml", "values are nested more than 100 deep", "take levels out"),
   syntax: (code: string): Problem => {
     const [message, hint] = SYNTAX[code] ?? ["this is not valid YAML"];
     return problem("not-yaml", message, hint);
@@ -37,7 +39,11 @@ export const decodeSays = {
   emptyDocument: (): Problem =>
     problem("no-configuration", "no corium configuration in this document: it is empty", "the least is: role: single"),
   notAMap: (kind: string): Problem =>
-    problem("no-configuration", `no corium configuration in this document: it is ${kind}, not a map`),
+    problem(
+      "no-configuration",
+      `no corium configuration in this document: it is ${kind}, not a map`,
+      "the least is: role: single",
+    ),
   noConfiguration: (key: string | undefined, known: string | undefined): Problem =>
     problem(
       "no-configuration",
@@ -74,7 +80,7 @@ export const decodeSays = {
             : `known here: ${known.join(", ")}`;
     return problem("unknown-key", `unknown key ${quote(shorten(key))}`, hint);
   },
-  missing: (what: string): Problem => problem("missing", `${what} is required`),
+  missing: (what: string): Problem => problem("missing", `${what} is required`, `give it: ${what}: …`),
   wrongType: (wanted: string, got: string, hint?: string): Problem =>
     problem("type", `wanted ${wanted}, got ${got}`, hint),
   notOneOf: (values: readonly (string | number)[], got: string, near: string | undefined): Problem =>

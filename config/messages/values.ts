@@ -2,8 +2,9 @@ import { problem, quote, type Problem } from "./codes.ts";
 
 /** What can be wrong with one value by itself. Those that may hold a secret never quote it. */
 export const valueSays = {
-  empty: (): Problem => problem("value", "it is empty"),
-  range: (min: number, max: number, got: number): Problem => problem("value", `wanted ${min} to ${max}, got ${got}`),
+  empty: (): Problem => problem("value", "it is empty", "give it a value, or take it out"),
+  range: (min: number, max: number, got: number): Problem =>
+    problem("value", `wanted ${min} to ${max}, got ${got}`, "a whole number between the two"),
   inexact: (): Problem =>
     problem("value", "a whole number beyond 2^53 would be changed on the way to its reader", "quote it"),
   label: (text: string): Problem =>
@@ -20,7 +21,8 @@ export const valueSays = {
       `${quote(text)} is no usable name`,
       "letters, digits, _ and -, starting with a letter or digit, at most 32",
     ),
-  poolName: (text: string): Problem => problem("value", `${quote(text)} is a word that zpool keeps for itself`),
+  poolName: (text: string): Problem =>
+    problem("value", `${quote(text)} is a word that zpool keeps for itself`, "put something of your own before it"),
   interfaceName: (text: string): Problem =>
     problem("value", `${quote(text)} is no interface name`, "a-z, 0-9 and hyphens, at most 15"),
   linkName: (text: string): Problem => problem("value", `${quote(text)} is no name of a network link`, "e.g. eno1"),
@@ -75,9 +77,20 @@ export const valueSays = {
         : `write ${quote(calendar)}`,
     ),
   duration: (): Problem => problem("value", "not a duration", "e.g. 90s, 15m, 1m30s"),
-  waitRange: (): Problem => problem("value", "wanted more than 0 and at most 1h"),
-  httpsUrl: (): Problem => problem("value", "wanted an https:// URL without user and password"),
-  webUrl: (): Problem => problem("value", "wanted an https:// or http:// URL without user and password"),
+  waitRange: (): Problem =>
+    problem("value", "wanted more than 0 and at most 1h", "e.g. 15m; the node asks again at its next boot"),
+  httpsUrl: (): Problem =>
+    problem(
+      "value",
+      "wanted an https:// URL without user and password",
+      "e.g. https://seed.example.net/node-1; a password goes into authFile",
+    ),
+  webUrl: (): Problem =>
+    problem(
+      "value",
+      "wanted an https:// or http:// URL without user and password",
+      "e.g. https://charts.example.com/jetstack",
+    ),
   absolutePath: (): Problem => problem("value", "wanted an absolute path", "no //, no .., no trailing slash"),
   mountPath: (text: string): Problem =>
     problem("value", `${quote(text)} is no normal absolute path`, "no //, no . or .., no trailing slash"),
@@ -104,7 +117,11 @@ export const valueSays = {
   deviceArray: (text: string): Problem =>
     problem("value", `${quote(text)} is no disk`, "only luks goes on an array, as /dev/md/NAME"),
   emptySelector: (): Problem =>
-    problem("value", "a selector needs at least one of serial, wwn, model, type, bus, minSize, maxSize"),
+    problem(
+      "value",
+      "a selector needs at least one of serial, wwn, model, type, bus, minSize, maxSize",
+      "the serial number names one disk: {serial: …}",
+    ),
   size: (text: string): Problem =>
     problem("value", `${quote(text)} is no size`, "a number with its unit: 500GB, 1.8TiB"),
   chart: (text: string): Problem => {

@@ -11,16 +11,14 @@ type Peer = NonNullable<NonNullable<Interface["peers"]>[number]>;
 export function checkWireguard(context: RuleContext): void {
   const { wireguard } = context.draft;
   uniqueNames(context, ["wireguard"], wireguard, "interfaces");
-  let nodeAddress: string | undefined;
+  let first: Interface | undefined;
   for (const [index, overlay] of entries(wireguard)) {
     const path: Path = ["wireguard", index];
     checkKeySource(context, path, overlay);
     checkAddresses(context, path, overlay);
     if (overlay.nodeAddress === true) {
-      if (nodeAddress !== undefined) {
-        context.report([...path, "nodeAddress"], ruleSays.secondNodeAddress(nodeAddress));
-      }
-      nodeAddress ??= overlay.name ?? "another interface";
+      if (first !== undefined) context.report([...path, "nodeAddress"], ruleSays.secondNodeAddress(first.name));
+      first ??= overlay;
     }
     checkPeers(context, [...path, "peers"], overlay.peers);
   }

@@ -55,22 +55,47 @@ function isUrl(value: string, protocols: readonly string[]): boolean {
 
 export const absolutePath = text((value) => (isNormalPath(value) ? undefined : valueSays.absolutePath()));
 
+const SOURCE_EXAMPLE = {
+  url: "https://seed.example.net/secrets/node-1",
+  authFile: "/etc/corium/seed.token",
+  waitFor: "30m",
+};
+
+/** What is said of a field that is a secret source. */
+export const sourceMeta = (what: string): { description: string; rule: string; examples: unknown[] } => ({
+  description: `Where ${what} is fetched from.`,
+  rule: "exactly one of url and file",
+  examples: [SOURCE_EXAMPLE, { file: "/etc/corium/secrets/node-1" }],
+});
+
 /** Where a secret is fetched from when it must not stand in the document. */
 export const secretSource = z.strictObject({
-  url: httpsUrl
-    .optional()
-    .meta({ description: "An https URL that answers with the secret; exactly one of url and file." }),
-  file: absolutePath.optional().meta({ description: "An absolute path on the node; exactly one of url and file." }),
-  authFile: absolutePath
-    .optional()
-    .meta({ description: "A file whose content is sent as bearer token; only with url." }),
+  url: httpsUrl.optional().meta({
+    description: "Where the secret is fetched from.",
+    rule: "https, no user or password in it; exactly one of url and file",
+    examples: ["https://seed.example.net/secrets/node-1"],
+  }),
+  file: absolutePath.optional().meta({
+    description: "A file on the node that holds the secret.",
+    rule: "an absolute path; exactly one of url and file",
+    examples: ["/etc/corium/secrets/node-1"],
+  }),
+  authFile: absolutePath.optional().meta({
+    description: "A file on the node whose content is sent along as bearer token.",
+    rule: "an absolute path; only with url",
+    examples: ["/etc/corium/seed.token"],
+  }),
   waitFor: text((value) => {
     const milliseconds = parseDuration(value);
     if (milliseconds === undefined) return valueSays.duration();
     return milliseconds > 0 && milliseconds <= 3_600_000 ? undefined : valueSays.waitRange();
   })
     .optional()
-    .meta({ description: "How long to wait until it is there: `90s`, `15m`, `1m30s`; at most `1h`." }),
+    .meta({
+      description: "How long to wait until it is there. Absent: one attempt.",
+      rule: "h, m and s in this order, above 0, at most 1h",
+      examples: ["90s", "15m", "1m30s"],
+    }),
 });
 
 /** A map of anything: passed through as it is. */

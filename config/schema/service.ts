@@ -3,74 +3,188 @@ import { DEFAULTS } from "../default-values.ts";
 import { parseCidr } from "../ip.ts";
 import { valueSays } from "../messages/values.ts";
 import { isLinkName } from "../names.ts";
-import { absolutePath, anyText, calendar, httpsUrl, ipAddress, secretSource, text, wholeNumber } from "./fields.ts";
+import {
+  absolutePath,
+  anyText,
+  calendar,
+  httpsUrl,
+  ipAddress,
+  secretSource,
+  sourceMeta,
+  text,
+  wholeNumber,
+} from "./fields.ts";
 
 export const ha = z
   .strictObject({
-    enabled: z.boolean().optional().meta({
-      description: "Whether controllers share one address; not for single or worker.",
-      default: false,
-    }),
+    enabled: z
+      .boolean()
+      .optional()
+      .meta({
+        description: "Whether controllers share one address.",
+        rule: "not for single or worker; the other fields need it",
+        default: false,
+        examples: [true],
+      }),
     virtualIP: text((value) => (parseCidr(value) === undefined ? valueSays.ipWithPrefix(value) : undefined))
       .optional()
-      .meta({ description: "The shared address with its prefix length." }),
+      .meta({
+        description: "The shared address.",
+        rule: "IP/prefix; required; cluster.endpoint must be this address or a name for it",
+        examples: ["192.0.2.100/24"],
+      }),
     interface: text((value) => (isLinkName(value) ? undefined : valueSays.linkName(value)))
       .optional()
-      .meta({ description: "The link it is on. Default: the one with the default route." }),
-    virtualRouterID: wholeNumber(1, 255).optional().meta({
-      description: "VRRP router id, the same on all controllers and used by nobody else in that network.",
-    }),
-    unicastPeers: z.array(ipAddress).optional().meta({
-      description: "Addresses of the other controllers, where multicast does not work.",
-      default: [],
-    }),
+      .meta({
+        description: "The link it is on. Default: the one with the default route.",
+        rule: "name of a network link",
+        examples: ["eno1"],
+      }),
+    virtualRouterID: wholeNumber(1, 255)
+      .optional()
+      .meta({
+        description: "VRRP router id. Default: k0s's own.",
+        rule: "1 to 255; the same on all controllers, used by nobody else in that network",
+        examples: [120],
+      }),
+    unicastPeers: z
+      .array(ipAddress)
+      .optional()
+      .meta({
+        description: "Addresses of the other controllers, where multicast does not work.",
+        rule: "IPs",
+        default: [],
+        examples: [["192.0.2.12", "192.0.2.13"]],
+      }),
     authPass: text((value) => (/^[\x21-\x7e]{1,8}$/.test(value) ? undefined : valueSays.password8()))
       .optional()
       .meta({
-        description: "VRRP password, at most 8 characters; a secret. Exactly one of authPass and authPassFrom.",
+        description: "VRRP password, the same on all controllers.",
+        rule: "1 to 8 printable ASCII characters; exactly one of authPass and authPassFrom",
+        examples: ["8charact"],
       }),
-    authPassFrom: secretSource.optional().meta({ description: "Where the password is fetched from." }),
+    authPassFrom: secretSource.optional().meta(sourceMeta("the password")),
   })
-  .meta({ description: "One address for all controllers (VRRP, run by k0s)." });
+  .meta({
+    description: "One address for all controllers (VRRP, run by k0s).",
+    rule: "for controller and controller+worker",
+    examples: [
+      {
+        enabled: true,
+        virtualIP: "192.0.2.100/24",
+        virtualRouterID: 120,
+        authPassFrom: { file: "/etc/corium/secrets/vrrp" },
+      },
+    ],
+  });
 
 export const upgrades = z
   .strictObject({
     automatic: z
       .enum(["none", "download", "apply"])
       .optional()
-      .meta({ description: "What the node does by itself when a release is there.", default: DEFAULTS.automatic }),
-    schedule: calendar.optional().meta({ description: "OnCalendar: when it looks.", default: DEFAULTS.schedule }),
+      .meta({
+        description: "What the node does by itself when a release is there.",
+        default: DEFAULTS.automatic,
+        examples: ["download"],
+      }),
+    schedule: calendar.optional().meta({
+      description: "When it looks.",
+      rule: "OnCalendar (systemd.time(7)), no cron; only with automatic",
+      default: DEFAULTS.schedule,
+      examples: ["Sun 04:00"],
+    }),
     source: z
-      .strictObject({ url: httpsUrl.meta({ description: "An https URL." }) })
+      .strictObject({
+        url: httpsUrl.meta({
+          description: "Where releases are listed.",
+          rule: "https, no user or password in it",
+          examples: ["https://releases.example.net/corium"],
+        }),
+      })
       .optional()
-      .meta({ description: "Where it looks. Default: the image's." }),
+      .meta({
+        description: "Where it looks. Default: the image's.",
+        examples: [{ url: "https://releases.example.net/corium" }],
+      }),
   })
-  .meta({ description: "Upgrades of the system." });
+  .meta({ description: "Upgrades of the system.", examples: [{ automatic: "download", schedule: "Sun 04:00" }] });
 
 export const backup = z
   .strictObject({
-    enabled: z.boolean().optional().meta({ description: "Whether backups are made.", default: false }),
-    schedule: calendar.optional().meta({ description: "OnCalendar: when.", default: DEFAULTS.schedule }),
-    path: absolutePath.optional().meta({ description: "The folder they are put in.", default: DEFAULTS.backupPath }),
-    keep: wholeNumber(1, 10_000).optional().meta({ description: "How many are kept.", default: DEFAULTS.backupKeep }),
+    enabled: z
+      .boolean()
+      .optional()
+      .meta({
+        description: "Whether backups are made.",
+        rule: "the other fields need it",
+        default: false,
+        examples: [true],
+      }),
+    schedule: calendar.optional().meta({
+      description: "When.",
+      rule: "OnCalendar (systemd.time(7)), no cron",
+      default: DEFAULTS.schedule,
+      examples: ["*-*-* 01:30:00"],
+    }),
+    path: absolutePath.optional().meta({
+      description: "The folder they are put in.",
+      rule: "an absolute path",
+      default: DEFAULTS.backupPath,
+      examples: ["/srv/data/backups"],
+    }),
+    keep: wholeNumber(1, 10_000)
+      .optional()
+      .meta({
+        description: "How many are kept.",
+        rule: "1 to 10000",
+        default: DEFAULTS.backupKeep,
+        examples: [14],
+      }),
   })
-  .meta({ description: "Backups of the control plane; controllers only." });
+  .meta({
+    description: "Backups of the control plane.",
+    rule: "not for a worker",
+    examples: [{ enabled: true, schedule: "*-*-* 01:30:00", path: "/srv/data/backups" }],
+  });
 
 export const api = z
   .strictObject({
-    enabled: z.boolean().optional().meta({
-      description: "false: no daemon, no port. true without a CA: bootstrap is held until the node is claimed.",
-      default: true,
+    enabled: z
+      .boolean()
+      .optional()
+      .meta({
+        description: "false: no daemon, no port. true without a CA: bootstrap is held until the node is claimed.",
+        rule: "false goes with none of the other fields",
+        default: true,
+        examples: [true],
+      }),
+    operatorCA: anyText.optional().meta({
+      description: "Certificate of the CA whose operators the node obeys; claims it by configuration.",
+      rule: "one unexpired PEM certificate with keyCertSign, no key; one of operatorCA and operatorCAFrom",
+      examples: ["-----BEGIN CERTIFICATE-----\nMIIB…\n-----END CERTIFICATE-----\n"],
     }),
-    operatorCA: anyText.optional().meta({ description: "PEM certificate of the CA whose operators the node obeys." }),
-    operatorCAFrom: secretSource.optional().meta({ description: "Where that certificate is fetched from." }),
-    insecure: z.boolean().optional().meta({
-      description: "Maintenance without a claim code: whoever comes first owns the node. For benches only.",
-      default: false,
-    }),
-    awaitConfig: z.boolean().optional().meta({
-      description: "Hold bootstrap until a document comes over the API.",
-      default: false,
-    }),
+    operatorCAFrom: secretSource.optional().meta(sourceMeta("that certificate")),
+    insecure: z
+      .boolean()
+      .optional()
+      .meta({
+        description: "Maintenance without a claim code: whoever comes first owns the node. For benches only.",
+        rule: "only with enabled: true and no CA",
+        default: false,
+        examples: [true],
+      }),
+    awaitConfig: z
+      .boolean()
+      .optional()
+      .meta({
+        description: "Hold bootstrap until a document comes over the API.",
+        rule: "not with the API off",
+        default: false,
+        examples: [true],
+      }),
   })
-  .meta({ description: "The REST API. Block absent: claimable until bootstrapped, bootstrap not held." });
+  .meta({
+    description: "The REST API. Block absent: claimable until bootstrapped, bootstrap not held.",
+    examples: [{ operatorCAFrom: { file: "/etc/corium/operator-ca.pem" } }],
+  });

@@ -4,7 +4,7 @@ import { arrayName, devicePathProblem, isNormalPath, parseSize, type DevicePathP
 import type { Problem } from "../messages/codes.ts";
 import { valueSays } from "../messages/values.ts";
 import { isStorageName } from "../names.ts";
-import { anyText, freeMap, secretSource, text } from "./fields.ts";
+import { anyText, freeMap, secretSource, sourceMeta, text } from "./fields.ts";
 
 const DEVICE_SAYS: Readonly<Record<DevicePathProblem, (path: string) => Problem>> = {
   "not-dev": valueSays.deviceNotDev,
@@ -15,18 +15,23 @@ const DEVICE_SAYS: Readonly<Record<DevicePathProblem, (path: string) => Problem>
 
 const size = text((value) => (parseSize(value) === undefined ? valueSays.size(value) : undefined));
 
-export const selector = z
+const SIZE_RULE = "a number with its unit: kB MB GB TB, KiB MiB GiB TiB";
+
+const selector = z
   .strictObject({
-    serial: anyText.optional().meta({ description: "Serial number." }),
-    wwn: anyText.optional().meta({ description: "World wide name, e.g. `0x5000c500a0b1c2d3`." }),
-    model: anyText.optional().meta({ description: "Model; a glob." }),
-    type: z.enum(["nvme", "ssd", "hdd"]).optional().meta({ description: "Kind of disk." }),
+    serial: anyText.optional().meta({ description: "Serial number.", examples: ["EXAMPLE0001"] }),
+    wwn: anyText.optional().meta({ description: "World wide name; quote it.", examples: ["0x5000c500a0b1c2d3"] }),
+    model: anyText.optional().meta({ description: "Model.", rule: "a glob", examples: ["EXAMPLE SSD 9?0*"] }),
+    type: z
+      .enum(["nvme", "ssd", "hdd"])
+      .optional()
+      .meta({ description: "Kind of disk.", examples: ["nvme"] }),
     bus: z
       .enum(["nvme", "sata", "sas", "usb", "virtio", "mmc"])
       .optional()
-      .meta({ description: "How it is attached." }),
-    minSize: size.optional().meta({ description: "At least this big: `500GB`, `1.8TiB`." }),
-    maxSize: size.optional().meta({ description: "At most this big." }),
+      .meta({ description: "How it is attached.", examples: ["sata"] }),
+    minSize: size.optional().meta({ description: "At least this big.", rule: SIZE_RULE, examples: ["500GB"] }),
+    maxSize: size.optional().meta({ description: "At most this big.", rule: SIZE_RULE, examples: ["1.8TiB"] }),
   })
   .superRefine((value, context) => {
     if (Object.values(value).some((field) => field !== undefined)) return;
@@ -44,18 +49,32 @@ const diskOrArrayPath = text((value) => {
   return found === undefined || arrayName(value) !== undefined ? undefined : DEVICE_SAYS[found](value);
 });
 
-const DEVICE_TEXT = "A path of a whole disk under /dev, or a selector that matches exactly one disk.";
-export const device = z.union([diskPath, selector]).meta({ description: DEVICE_TEXT });
+const DEVICE_RULE = "a path of a whole disk under /dev, or a selector that matches exactly one disk";
+
+/** A field that takes a disk: described by what it is for, with an example of each form. */
+const disk = (description: string, name: string): { description: string; rule: string; examples: unknown[] } => ({
+  description,
+  rule: DEVICE_RULE,
+  examples: [`/dev/disk/by-id/ata-EXAMPLE_${name}`, { type: "ssd", serial: `EXAMPLE${name}` }],
+});
+
+/** A list of such. */
+const diskList = (names: readonly string[]): readonly string[] =>
+  names.map((name) => `/dev/disk/by-id/ata-EXAMPLE_${name}`);
+
+const device = z.union([diskPath, selector]);
 const deviceOrArray = z.union([diskOrArrayPath, selector]);
 
 const name = text((value) => (isStorageName(value) ? undefined : valueSays.storageName(value))).meta({
-  description: "A name of your own; unique of its kind.",
+  description: "A name of your own.",
+  rule: "letters, digits, _ and -, at most 32; unique of its kind",
+  examples: ["data"],
 });
 
 const filesystem = z
   .enum(["ext4", "xfs", "none"])
   .optional()
-  .meta({ description: "What it is formatted with.", default: DEFAULTS.filesystem });
+  .meta({ description: "What it is formatted with.", default: DEFAULTS.filesystem, examples: ["xfs"] });
 
 const KEPT = /^\/var\/(?:lib\/corium\/(?:api|ssh|tmp|state)|run|lock)(?:\/|$)|^\/var\/(?:lib|log|lib\/corium)$/;
 
@@ -74,53 +93,99 @@ const mountPoint = text((value) => {
   return KEPT.test(value) ? valueSays.mountKept(value) : undefined;
 })
   .optional()
-  .meta({ description: "Where it is mounted: below /var, /srv, /mnt or /opt." });
+  .meta({
+    description: "Where it is mounted.",
+    rule: "below /var, /srv, /mnt or /opt; unique; not with filesystem none",
+    examples: ["/srv/data"],
+  });
 
-const wipe = z.boolean().optional().meta({
-  description: "Whether disks that hold data may be overwritten, at first boot only.",
-  default: false,
-});
+const wipe = z
+  .boolean()
+  .optional()
+  .meta({
+    description: "Whether disks that hold data may be overwritten, at first boot only.",
+    default: false,
+    examples: [true],
+  });
 
 export const disks = z
-  .array(z.strictObject({ name, device, filesystem, mountPoint, wipe }))
-  .meta({ description: "Plain data disks, one filesystem each.", default: [] });
+  .array(z.strictObject({ name, device: device.meta(disk("The disk.", "0003")), filesystem, mountPoint, wipe }))
+  .meta({
+    description: "Plain data disks, one filesystem each.",
+    default: [],
+    examples: [[{ name: "data", device: "/dev/disk/by-id/ata-EXAMPLE_0003", mountPoint: "/srv/data" }]],
+  });
 
 export const raid = z
   .array(
     z.strictObject({
       name,
-      level: z.literal([0, 1, 5, 6, 10]).meta({ description: "RAID level." }),
-      devices: z.array(device).meta({ description: "Members: at least 2, 2, 3, 4, 4 for levels 0, 1, 5, 6, 10." }),
-      spares: z.array(device).optional().meta({ description: "Spare disks; not on level 0.", default: [] }),
+      level: z.literal([0, 1, 5, 6, 10]).meta({ description: "RAID level.", examples: [1] }),
+      devices: z.array(device).meta({
+        description: "Its members.",
+        rule: "disks, at least 2, 2, 3, 4, 4 for levels 0, 1, 5, 6, 10",
+        examples: [diskList(["0004", "0005"]), [{ serial: "EXAMPLE0004" }, { serial: "EXAMPLE0005" }]],
+      }),
+      spares: z
+        .array(device)
+        .optional()
+        .meta({
+          description: "Disks that stand in for a member that fails.",
+          rule: "disks; not on level 0",
+          default: [],
+          examples: [diskList(["0006"])],
+        }),
       filesystem,
       mountPoint,
       wipe,
     }),
   )
-  .meta({ description: "Software RAID arrays (md).", default: [] });
+  .meta({
+    description: "Software RAID arrays (md).",
+    default: [],
+    examples: [[{ name: "k0s", level: 1, devices: diskList(["0004", "0005"]), mountPoint: "/var/lib/k0s" }]],
+  });
 
 export const luks = z
   .array(
     z.strictObject({
       name,
-      device: deviceOrArray.meta({ description: "A disk, or `/dev/md/NAME` of an array with filesystem none." }),
+      device: deviceOrArray.meta({
+        description: "What is encrypted.",
+        rule: `${DEVICE_RULE}; or /dev/md/NAME of an array with filesystem none`,
+        examples: ["/dev/disk/by-id/ata-EXAMPLE_0007", "/dev/md/data"],
+      }),
       unlock: z
         .enum(["tpm2", "passphrase"])
         .optional()
-        .meta({ description: "How it is unlocked at boot.", default: DEFAULTS.unlock }),
-      passphrase: anyText.optional().meta({ description: "A secret. Exactly one of passphrase and passphraseFrom." }),
-      passphraseFrom: secretSource.optional().meta({ description: "Where the passphrase is fetched from." }),
+        .meta({ description: "How it is unlocked at boot.", default: DEFAULTS.unlock, examples: ["passphrase"] }),
+      passphrase: anyText.optional().meta({
+        description: "The passphrase itself.",
+        rule: "only with unlock passphrase; exactly one of passphrase and passphraseFrom",
+        examples: ["correct horse battery staple"],
+      }),
+      passphraseFrom: secretSource.optional().meta(sourceMeta("the passphrase")),
       filesystem,
       mountPoint,
       wipe,
     }),
   )
-  .meta({ description: "Encrypted volumes.", default: [] });
+  .meta({
+    description: "Encrypted volumes (LUKS 2).",
+    default: [],
+    examples: [
+      [{ name: "vault", device: "/dev/disk/by-id/ata-EXAMPLE_0007", unlock: "tpm2", mountPoint: "/srv/vault" }],
+    ],
+  });
 
 const poolName = text((value) => {
   if (/^(?:mirror|raidz|draid|spare|log)/.test(value)) return valueSays.poolName(value);
   return isStorageName(value) ? undefined : valueSays.storageName(value);
-}).meta({ description: "Name of the pool; unique." });
+}).meta({
+  description: "Name of the pool.",
+  rule: "letters, digits, _ and -, no word that zpool keeps for itself; unique",
+  examples: ["tank"],
+});
 
 export const zfs = z
   .array(
@@ -132,24 +197,49 @@ export const zfs = z
             type: z
               .enum(["stripe", "mirror", "raidz", "raidz2", "raidz3"])
               .optional()
-              .meta({ description: "Layout of the vdev.", default: DEFAULTS.vdevType }),
-            devices: z.array(device).meta({ description: "Its disks: at least 1, 2, 2, 3, 4." }),
+              .meta({ description: "Layout of the vdev.", default: DEFAULTS.vdevType, examples: ["mirror"] }),
+            devices: z.array(device).meta({
+              description: "Its disks.",
+              rule: "at least 1, 2, 2, 3, 4 for stripe, mirror, raidz, raidz2, raidz3",
+              examples: [diskList(["0008", "0009"])],
+            }),
           }),
         )
-        .meta({ description: "What the pool is made of." }),
+        .meta({
+          description: "What the pool is made of.",
+          rule: "at least one",
+          examples: [[{ type: "mirror", devices: diskList(["0008", "0009"]) }]],
+        }),
       mountPoint,
-      options: freeMap.optional().meta({ description: "Pool properties.", default: {} }),
-      filesystemOptions: freeMap.optional().meta({ description: "Properties of the root filesystem.", default: {} }),
-      datasets: z.array(freeMap).optional().meta({ description: "Further datasets.", default: [] }),
+      options: freeMap.optional().meta({ description: "Pool properties.", default: {}, examples: [{ ashift: 12 }] }),
+      filesystemOptions: freeMap.optional().meta({
+        description: "Properties of the root filesystem.",
+        default: {},
+        examples: [{ compression: "zstd" }],
+      }),
+      datasets: z
+        .array(freeMap)
+        .optional()
+        .meta({ description: "Further datasets.", default: [], examples: [[{ name: "backups", quota: "500G" }]] }),
       wipe,
     }),
   )
-  .meta({ description: "ZFS pools; need the ZFS flavour of the image.", default: [] });
+  .meta({
+    description: "ZFS pools.",
+    rule: "need the ZFS flavour of the image",
+    default: [],
+    examples: [
+      [{ name: "tank", vdevs: [{ type: "mirror", devices: diskList(["0008", "0009"]) }], mountPoint: "/srv/tank" }],
+    ],
+  });
 
 export const install = z
   .strictObject({
-    disk: device.meta({ description: "The disk that the live system installs itself to." }),
-    mirror: device.optional().meta({ description: "A second disk that mirrors it." }),
+    disk: device.meta(disk("The disk that the live system installs itself to.", "0001")),
+    mirror: device.optional().meta(disk("A second disk that mirrors it.", "0002")),
     wipe,
   })
-  .meta({ description: "Installation to disk; used by the live system only." });
+  .meta({
+    description: "Installation to disk; used by the live system only.",
+    examples: [{ disk: { type: "nvme", serial: "EXAMPLE0001" }, mirror: { type: "nvme", serial: "EXAMPLE0002" } }],
+  });

@@ -2,7 +2,7 @@ import * as z from "zod";
 import { parseCidr, parseIp } from "../ip.ts";
 import { valueSays } from "../messages/values.ts";
 import { isDnsName, isInterfaceName } from "../names.ts";
-import { secretSource, text, wholeNumber } from "./fields.ts";
+import { secretSource, sourceMeta, text, wholeNumber } from "./fields.ts";
 
 const address = text((value) => (parseCidr(value) === undefined ? valueSays.ipWithPrefix(value) : undefined));
 
@@ -22,48 +22,103 @@ function isEndpoint(value: string): boolean {
   return parseIp(name)?.family === 4 || isDnsName(name);
 }
 
+const KEY_RULE = "base64 of 32 bytes, as wg prints it";
+const KEY_EXAMPLE = "oaz/T6GntS+g8BFaovEUO64kxo89I2d5WO77wRV9RH4=";
+const PEER_EXAMPLE = { publicKey: KEY_EXAMPLE, endpoint: "hub.example.net:51820", allowedIPs: ["10.9.0.2/32"] };
+
 export const wireguard = z
   .array(
     z.strictObject({
       name: text((value) => (isInterfaceName(value) ? undefined : valueSays.interfaceName(value))).meta({
-        description: "Name of the interface, at most 15; unique.",
+        description: "Name of the interface.",
+        rule: "a-z, 0-9 and hyphens, at most 15; unique",
+        examples: ["wg0"],
       }),
-      address: z
-        .union([address, z.array(address)])
-        .meta({ description: "Its address with prefix length, or a list of such." }),
-      listenPort: wholeNumber(0, 65535).optional().meta({ description: "UDP port. 0 or absent: any." }),
-      mtu: wholeNumber(576, 65535).optional().meta({ description: "MTU; at least 1280 with an IPv6 address." }),
-      nodeAddress: z.boolean().optional().meta({
-        description: "Whether Kubernetes uses this address for the node; one interface at most.",
-        default: false,
+      address: z.union([address, z.array(address)]).meta({
+        description: "Its own address, or a list of them.",
+        rule: "IP/prefix; in none of the cluster's ranges",
+        examples: ["10.9.0.1/24", ["10.9.0.1/24", "fd09::1/64"]],
       }),
+      listenPort: wholeNumber(0, 65535)
+        .optional()
+        .meta({ description: "UDP port. 0 or absent: any.", rule: "0 to 65535", examples: [51820] }),
+      mtu: wholeNumber(576, 65535)
+        .optional()
+        .meta({
+          description: "Largest packet in the tunnel. Default: the kernel's.",
+          rule: "576 to 65535, at least 1280 with an IPv6 address",
+          examples: [1380],
+        }),
+      nodeAddress: z
+        .boolean()
+        .optional()
+        .meta({
+          description: "Whether Kubernetes uses this address for the node.",
+          rule: "one interface at most",
+          default: false,
+          examples: [true],
+        }),
       privateKey: key("the private key")
         .optional()
-        .meta({ description: "A secret. Exactly one of privateKey, privateKeyFrom and generateKey." }),
-      privateKeyFrom: secretSource.optional().meta({ description: "Where the private key is fetched from." }),
-      generateKey: z.boolean().optional().meta({
-        description: "Make a key on the node and keep it there; its public key is in the status.",
-        default: false,
-      }),
+        .meta({
+          description: "The private key itself.",
+          rule: `${KEY_RULE}; exactly one of privateKey, privateKeyFrom and generateKey`,
+          examples: [KEY_EXAMPLE],
+        }),
+      privateKeyFrom: secretSource.optional().meta(sourceMeta("the private key")),
+      generateKey: z
+        .boolean()
+        .optional()
+        .meta({
+          description: "Make a key on the node and keep it there; its public key is in the status.",
+          default: false,
+          examples: [true],
+        }),
       peers: z
         .array(
           z.strictObject({
-            publicKey: key("the public key").meta({ description: "Public key of the peer; unique." }),
+            publicKey: key("the public key").meta({
+              description: "Public key of the peer.",
+              rule: `${KEY_RULE}; unique`,
+              examples: [KEY_EXAMPLE],
+            }),
             endpoint: text((value) => (isEndpoint(value) ? undefined : valueSays.endpoint(value)))
               .optional()
-              .meta({ description: "`host:port`, `[IPv6]:port`. Absent: the peer calls." }),
+              .meta({
+                description: "Where the peer is reached. Absent: the peer calls.",
+                rule: "host:port, or [IPv6]:port",
+                examples: ["hub.example.net:51820", "[2001:db8::2]:51820"],
+              }),
             allowedIPs: z
               .array(text((value) => (parseCidr(value) === undefined ? valueSays.ipWithPrefix(value) : undefined)))
-              .meta({ description: "Ranges behind the peer; the longest prefix wins." }),
+              .meta({
+                description: "Ranges behind the peer; of nested ones the longest prefix wins.",
+                rule: "IP/prefix, at least one; the same range on two peers is refused",
+                examples: [["10.9.0.2/32", "192.168.40.0/24"]],
+              }),
             persistentKeepalive: wholeNumber(0, 65535)
               .optional()
-              .meta({ description: "Seconds between keepalives. 0 or absent: none." }),
-            presharedKey: key("the preshared key").optional().meta({ description: "A secret." }),
-            presharedKeyFrom: secretSource.optional().meta({ description: "Where the preshared key is fetched from." }),
+              .meta({
+                description: "Seconds between keepalives. 0 or absent: none.",
+                rule: "0 to 65535",
+                examples: [25],
+              }),
+            presharedKey: key("the preshared key")
+              .optional()
+              .meta({
+                description: "A second, symmetric key.",
+                rule: `${KEY_RULE}; one of presharedKey and presharedKeyFrom at most`,
+                examples: [KEY_EXAMPLE],
+              }),
+            presharedKeyFrom: secretSource.optional().meta(sourceMeta("the preshared key")),
           }),
         )
         .optional()
-        .meta({ description: "Who is reached over it.", default: [] }),
+        .meta({ description: "Who is reached over it.", default: [], examples: [[PEER_EXAMPLE]] }),
     }),
   )
-  .meta({ description: "WireGuard interfaces.", default: [] });
+  .meta({
+    description: "WireGuard interfaces.",
+    default: [],
+    examples: [[{ name: "wg0", address: "10.9.0.1/24", listenPort: 51820, generateKey: true, peers: [PEER_EXAMPLE] }]],
+  });
