@@ -32,7 +32,8 @@ type Search = (notes: string[]) => Promise<Source>;
 const MAX_BYTES = 1024 * 1024;
 /** An image flavour that has it leaves seeds to it, and takes what it made of them. */
 const CLOUD_INIT = "/usr/bin/cloud-init";
-const CLOUD_INIT_MERGED = "/var/lib/cloud/instance/cloud-config.txt";
+/** Where cloud-init runs, it carried out all else of this one. */
+export const CLOUD_INIT_MERGED = "/var/lib/cloud/instance/cloud-config.txt";
 
 /**
  * The first source that holds a corium document. Any failure but absence stops the search: an intent that cannot be

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { CLOUD_INIT_MERGED } from "../config/driver.ts";
 import { k0sLock, listedK0sVersions } from "../iso/k0s-lock.ts";
 import type { Finding } from "../kit/finding.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
@@ -19,19 +20,24 @@ describe("a version that the release's lock does not list", () => {
     expect(check(`role: single\nkubernetes: {version: ${k0sLock.default}}\n`)).toEqual([]);
   });
 
-  test("is the same warning on the node, and so are keys that only cloud-init would carry out", () => {
+  const onNode = (origin: string): readonly string[] => {
     const said: string[] = [];
     const reporter = { say: () => {}, warn: (message: string) => said.push(message), flush: () => Promise.resolve() };
-    const found = { kind: "found", origin: "/x/user-data", sha256: "", pinned: false, notes: [] } as const;
+    const found = { kind: "found", origin, sha256: "", pinned: false, notes: [] } as const;
     const read = readDocument(
       { host: fakeHost({ nowMs }), reporter },
       { ...found, text: `users: [{name: ops}]\ncorium:\n  ${text.replaceAll("\n", "\n  ").trimEnd()}\n` },
     );
     expect(read.ok).toBe(true);
-    expect(said.map((line) => line.split(": ").slice(0, 3))).toEqual([
-      ["/x/user-data:1:1", "warning", "beside corium"],
-      ["/x/user-data:5:14", "warning", "kubernetes.version"],
+    return said.map((line) => line.split(": ").slice(0, 3).join(" "));
+  };
+
+  test("is the same warning on the node, and so are keys that only cloud-init would carry out", () => {
+    expect(onNode("/x/user-data")).toEqual([
+      "/x/user-data:1:1 warning beside corium",
+      "/x/user-data:5:14 warning kubernetes.version",
     ]);
+    expect(onNode(CLOUD_INIT_MERGED)).toEqual([`${CLOUD_INIT_MERGED}:5:14 warning kubernetes.version`]);
   });
 });
 

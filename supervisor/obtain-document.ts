@@ -6,6 +6,7 @@ import type { Document } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { Result } from "../kit/result.ts";
 import type { BootstrapServices, FoundDocument } from "./bootstrap-services.ts";
+import { CLOUD_INIT_MERGED } from "../config/driver.ts";
 import { parseDocument } from "../config/load.ts";
 import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { appError, fail } from "../kit/app-error.ts";
@@ -46,7 +47,11 @@ export function readDocument(
     k0sVersions: listedK0sVersions,
   });
   for (const note of found.notes) services.reporter.warn(note);
-  for (const finding of findings) if (finding.severity === "warning") services.reporter.warn(formatFinding(finding));
+  const isCarriedOut = found.origin === CLOUD_INIT_MERGED;
+  for (const finding of findings) {
+    if (finding.severity !== "warning" || (finding.code === "foreign-keys" && isCarriedOut)) continue;
+    services.reporter.warn(formatFinding(finding));
+  }
   if (document !== undefined) return ok({ document, found });
   const problems = findings.filter((finding) => finding.severity === "error");
   return fail("invalid-document", `the document from ${found.origin} is refused, nothing was changed`, {

@@ -42,7 +42,7 @@ describe("docs/examples", () => {
     for (const block of ["raid", "luks", "disks", "zfs", "wireguard", "api", "k0s", "install"])
       expect(used).toContain(block);
     const roles = new Set(examples.map(({ parsed }) => parsed.document?.role));
-    expect([...roles].toSorted()).toEqual(["controller", "controller+worker", "single", "worker", undefined]);
+    expect(roles).toEqual(new Set(["single", "controller", "controller+worker", "worker", undefined]));
   });
 
   test.each(names)("%s is valid without a word", async (name) => {
