@@ -5,7 +5,8 @@ import type { FieldChange } from "../api/contract.ts";
 import { diffDocuments, type DocumentDiff } from "../apply/classify.ts";
 import { canonicalJson } from "../apply/canonical.ts";
 import type { Command } from "../kit/command.ts";
-import { readDocument } from "./render.main.ts";
+import { type Finding, formatFinding } from "../kit/finding.ts";
+import { loadDocument, toProblem } from "./offline.main.ts";
 
 const USAGE = "usage: corium diff [--output json] [--own-patch] BASELINE PROPOSAL\n";
 
@@ -22,9 +23,14 @@ export const diffCommand: Command = async (argv, io) => {
     io.err(USAGE);
     return 2;
   }
-  const baseline = await readDocument(options.baseline, io);
-  const proposal = await readDocument(options.proposal, io);
-  if (baseline === undefined || proposal === undefined) return 1;
+  const [before, after] = [await loadDocument(options.baseline, io), await loadDocument(options.proposal, io)];
+  for (const finding of [...before.findings, ...after.findings]) io.err(`${formatFinding(finding)}\n`);
+  const [baseline, proposal] = [before.document, after.document];
+  if (baseline === undefined || proposal === undefined) {
+    const errors = [...before.findings, ...after.findings].filter(({ severity }) => severity === "error");
+    if (options.isJson) io.out(invalidJson(errors));
+    return EXIT.refused;
+  }
   // There is no node whose key could be taken. Both documents together are what a reader of the output lacks.
   const fingerprintKey = createHash("sha256")
     .update(canonicalJson([baseline, proposal]))
@@ -74,6 +80,13 @@ function diffJson({ result, reason, fields, removed, restarts }: DocumentDiff): 
     removed,
     restarts,
   };
+  return `${JSON.stringify(shown, null, 2)}\n`;
+}
+
+/** A document that is not valid is compared with nothing; its problems say why, each with its file. */
+function invalidJson(errors: readonly Finding[]): string {
+  const problems = errors.map((finding) => ({ file: finding.file, ...toProblem(finding) }));
+  const shown = { result: "refused", reason: "invalid", fields: [], removed: [], restarts: [], problems };
   return `${JSON.stringify(shown, null, 2)}\n`;
 }
 

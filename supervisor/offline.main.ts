@@ -15,7 +15,7 @@ export const validateCommand: Command = async (argv, io) => {
   if (typeof options === "string") return usage(io, options);
   const { files, isJson } = options;
   const results = [];
-  for (const file of files) results.push({ file, ...(await validateFile(file, io)) });
+  for (const file of files) results.push({ file, ...(await loadDocument(file, io)) });
   io.out(isJson ? `${JSON.stringify(results.map(toJson), null, 2)}\n` : results.map(toText).join(""));
   return results.every(({ document }) => document !== undefined) ? 0 : 1;
 };
@@ -59,6 +59,7 @@ export const explainCommand: Command = async (argv, io) => {
   if ("near" in found) {
     io.err(`corium: the document has no field "${field}"\n`);
     for (const name of found.near) io.err(`  did you mean ${name}?\n`);
+    if (found.near.length === 0) io.err("  corium schema prints them all\n");
     return 1;
   }
   io.out(explainText(found, classOf(found.pattern)));
@@ -70,7 +71,11 @@ function usage(io: CommandIo, what: string, text = USAGE): number {
   return 2;
 }
 
-async function validateFile(file: string, io: CommandIo): Promise<Pick<ParsedDocument, "findings" | "document">> {
+/** The document of a file or of standard input (`-`), with all that can be said of it offline. */
+export async function loadDocument(
+  file: string,
+  io: CommandIo,
+): Promise<Pick<ParsedDocument, "findings" | "document">> {
   const name = file === "-" ? "standard input" : file;
   let content: string | Uint8Array;
   try {
@@ -104,19 +109,22 @@ interface Validated extends Pick<ParsedDocument, "findings" | "document"> {
 }
 
 function toJson({ file, findings, document }: Validated): unknown {
-  const problems = findings.map(({ severity, code, path, line, column, message, hint }: Finding) => ({
-    severity,
-    code,
-    path,
-    line,
-    column,
-    message,
-    hint,
-  }));
+  const problems = findings.map(toProblem);
   if (document === undefined) return { file, valid: false, problems };
   const { role, cluster } = document;
   return { file, valid: true, ...(role === undefined ? {} : { role }), cluster: cluster.name, problems };
 }
+
+/** A finding as JSON has it; the file stands beside the list. */
+export const toProblem = ({ severity, code, path, line, column, message, hint }: Finding): object => ({
+  severity,
+  code,
+  path,
+  line,
+  column,
+  message,
+  hint,
+});
 
 function toText({ file, findings, document }: Validated): string {
   const lines = findings.map(formatFinding);

@@ -70,13 +70,15 @@ describe("corium render", () => {
     }
     expect(await run(renderCommand, [join(folder, "absent.yaml")])).toMatchObject({
       exit: 1,
-      err: expect.stringContaining("ENOENT"),
+      err: expect.stringContaining("absent.yaml: error: there is no such file"),
     });
   });
 
   test("what k0s would drop silently is said", async () => {
     const path = file("typo.yaml", "role: single\nk0s: {patch: {spec: {api: {extrnalAddress: a.example.net}}}}\n");
-    expect((await run(renderCommand, [path])).err).toContain("did you mean externalAddress?");
+    const { err } = await run(renderCommand, [path]);
+    expect(err).toContain("typo.yaml:2:28: warning: k0s.patch.spec.api.extrnalAddress: ");
+    expect(err.match(/did you mean externalAddress\?/g)).toHaveLength(1);
   });
 });
 
@@ -106,6 +108,14 @@ describe("corium diff", () => {
     const { exit, err } = await run(diffCommand, [base, file("worse.yaml", "role: controller\nnode: {nam: a}\n")]);
     expect(exit).toBe(1);
     expect(err).toContain("node.nam");
+    const json = await run(diffCommand, ["--output", "json", base, join(folder, "worse.yaml")]);
+    expect(json.exit).toBe(1);
+    expect(JSON.parse(json.out)).toMatchObject({
+      result: "refused",
+      reason: "invalid",
+      fields: [],
+      problems: [{ file: join(folder, "worse.yaml"), code: "unknown-key", path: "node.nam", line: 2, column: 8 }],
+    });
   });
 
   test("usage", async () => {

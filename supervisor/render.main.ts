@@ -1,12 +1,9 @@
 /** `corium render`: every file that a document makes of a node, without a node. Resolves no secret, changes nothing. */
-import { readFile } from "node:fs/promises";
 import { parseArgs } from "node:util";
-import type { Document } from "../config/document.ts";
-import { parseDocument } from "../config/load.ts";
-import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { addressesToRecord } from "../k0s/addresses.ts";
-import type { Command, CommandIo } from "../kit/command.ts";
+import type { Command } from "../kit/command.ts";
 import { formatFinding } from "../kit/finding.ts";
+import { loadDocument } from "./offline.main.ts";
 import { renderNode, type RenderedNode } from "../provision/render.ts";
 
 const USAGE = "usage: corium render [--output json] [--hostname NAME] [--machine-id ID] [--address IP] FILE|-\n";
@@ -21,29 +18,18 @@ export const renderCommand: Command = async (argv, io) => {
     return 2;
   }
   const { file, hostname, machineId, address, isJson } = options;
-  const document = await readDocument(file, io);
+  const { findings, document } = await loadDocument(file, io);
+  for (const finding of findings) io.err(`${formatFinding(finding)}\n`);
   if (document === undefined) return 1;
   const rendered = renderNode({ document, hostname, machineId, addresses: addressesToRecord(document, address) });
-  for (const finding of rendered.findings) io.err(`${formatFinding({ ...finding, file })}\n`);
+  // What the document itself writes was said with its place; the rest is wrong for want of something of the node.
+  const isSaid = (path: string): boolean => findings.some((finding) => finding.path === path);
+  for (const finding of rendered.findings) {
+    if (!isSaid(finding.path)) io.err(`${formatFinding({ ...finding, file })}\n`);
+  }
   io.out(isJson ? renderJson(rendered) : renderText(rendered));
   return 0;
 };
-
-/** Says its problems on stderr, as `corium validate` does; undefined when there is no valid document. */
-export async function readDocument(file: string, io: CommandIo): Promise<Document | undefined> {
-  let text: string | Uint8Array;
-  try {
-    text = file === "-" ? await io.readStdin() : await readFile(file);
-  } catch (error) {
-    const reason = error instanceof Error && "code" in error ? String(error.code) : "unknown error";
-    io.err(`${file}: cannot be read (${reason})\n`);
-    return undefined;
-  }
-  const name = file === "-" ? "stdin" : file;
-  const { findings, document } = parseDocument(text, { file: name, nowMs: Date.now(), k0sVersions: listedK0sVersions });
-  for (const finding of findings) io.err(`${formatFinding(finding)}\n`);
-  return document;
-}
 
 interface Options {
   readonly file: string;
