@@ -4,6 +4,7 @@ import type { Baseline } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import { fakeApi, operator } from "../test/support/fake-api.ts";
 import type { Caller } from "./caller.ts";
+import { documentJsonSchema } from "../config/json-schema.ts";
 import { ROUTES } from "./routes/all.ts";
 
 const SINGLE = "role: single\n";
@@ -39,6 +40,13 @@ test("the OpenAPI page lists every route with its role and the schema of its bod
   }
   expect(JSON.stringify(paths["/v1/config"]?.["post"]?.["requestBody"])).toContain('"acknowledge"');
   expect(paths["/v1/enroll"]?.["post"]?.["security"]).toEqual([]);
+});
+
+test("the schema of the document is served, the same that corium schema prints", async () => {
+  const { call } = await fakeApi();
+  const { status, json } = await call("GET", "/v1/config/schema");
+  expect(status).toBe(200);
+  expect(json).toEqual(JSON.parse(JSON.stringify(documentJsonSchema())));
 });
 
 describe("who may call what", () => {

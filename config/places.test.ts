@@ -84,7 +84,8 @@ wireguard:
   });
 
   test("all at once, in the order of the document", () => {
-    const text = "role: boss\ncluster: {name: A, nme: b}\nstorage: {type: ext4}\nupgrades: {automatic: always}\nfoo: 1\n";
+    const text =
+      "role: boss\ncluster: {name: A, nme: b}\nstorage: {type: ext4}\nupgrades: {automatic: always}\nfoo: 1\n";
     expect(places(text)).toEqual([
       "1:7 role",
       "2:17 cluster.name",

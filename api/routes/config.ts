@@ -1,5 +1,6 @@
 import { z } from "zod";
 
+import { documentJsonSchema } from "../../config/json-schema.ts";
 import { hasErrors } from "../../kit/finding.ts";
 import { includesRole } from "../../kit/operator-role.ts";
 import type { Baseline, StoredDocument } from "../../state/model.ts";
@@ -50,6 +51,14 @@ export const CONFIG_ROUTES: readonly Route[] = [
         ...(baseline === undefined ? {} : { etag: etagOf(baseline) }),
       });
     },
+  },
+  {
+    method: "GET",
+    path: "/v1/config/schema",
+    role: "readonly",
+    summary: "JSON Schema of the document, as this node's version reads it",
+    needsNoState: true,
+    run: () => json(200, documentJsonSchema()),
   },
   withBody({
     method: "POST",
