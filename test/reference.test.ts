@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import jsTokens from "js-tokens";
 import * as z from "zod";
+import { KNOWN_ARGUMENTS } from "../config/cmdline.ts";
+import { CLOUD_INIT_MERGED } from "../config/driver.ts";
 import { explainAll, metaOf } from "../config/explain.ts";
 import { parseDocument } from "../config/load.ts";
 import { CODES, type Code } from "../config/messages/codes.ts";
@@ -10,6 +12,7 @@ import { getAt, isSecretPath } from "../config/path.ts";
 import { SECRET_PATTERNS } from "../config/redact.ts";
 import { documentSchema } from "../config/schema/root.ts";
 import { schemaFields } from "../config/schema/walk.ts";
+import { nodePaths } from "../kit/paths.ts";
 import { explainText } from "../supervisor/explain-text.ts";
 import { classOf } from "../supervisor/field-class.ts";
 import { outdatedPages } from "./reference.ts";
@@ -34,6 +37,25 @@ install: {disk: /dev/disk/by-id/f}
 
 describe("docs/reference", () => {
   test("is up to date (bun test/reference.ts)", async () => expect(await outdatedPages()).toEqual([]));
+});
+
+describe("docs/reference/sources.md", () => {
+  const read = (page: string): string => readFileSync(join(root, "docs", page), "utf8");
+
+  test("names each source where the code looks for it", () => {
+    const page = read("reference/sources.md");
+    const { config, bakedConfig } = nodePaths();
+    expect([config, CLOUD_INIT_MERGED, bakedConfig].filter((path) => !page.includes(`\`${path}\``))).toEqual([]);
+  });
+
+  test("and docs/image.md explain each kernel argument that something reads, and no other", () => {
+    const pages = read("reference/sources.md") + read("image.md");
+    const told = new Set([...pages.matchAll(/`(corium\.[a-z0-9.]+)(?==|`)/g)].map(([, name]) => name ?? ""));
+    expect(KNOWN_ARGUMENTS.filter((name) => !told.has(name))).toEqual([]);
+    expect(
+      [...told].filter((name) => !KNOWN_ARGUMENTS.includes(name) && !/\.(?:config\.yaml|db|iso|part\.?)$/.test(name)),
+    ).toEqual([]);
+  });
 });
 
 describe("every field of the schema", () => {
