@@ -76,13 +76,25 @@ function processIo(): CommandIo {
   return {
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
-    readStdin: () => Bun.stdin.text(),
+    readStdin,
     ...(isInteractive ? { ask } : {}),
     env: process.env,
     isTerminal: process.stdout.isTTY === true,
     columns: process.stdout.columns ?? 80,
     signal: stopping.signal,
   };
+}
+
+/** No more than shows that it is too long: what comes in may have no end. */
+async function readStdin(): Promise<string> {
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of Bun.stdin.stream()) {
+    chunks.push(chunk);
+    length += chunk.byteLength;
+    if (length > 2 * 1024 * 1024) break;
+  }
+  return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
 async function ask(question: string): Promise<string | undefined> {

@@ -163,7 +163,7 @@ async function withStoredSecrets(
   if (!text.ok) return text.error.code === "ENOENT" ? ok(secrets) : text;
   let config: unknown;
   try {
-    config = parse(text.value);
+    config = parse(text.value, { uniqueKeys: false });
   } catch {
     return fail("k0s-config", `${K0S_CONFIG} on this node is no YAML`, { hint: "it was changed by hand: put it back" });
   }

@@ -31,7 +31,7 @@ export const withFingerprints = (value: unknown, name: string, key: string): unk
   replaceSecrets(value, name, (field) => SECRET_FIELD.test(field) || SECRET_LIKE.test(field), key);
 
 /** A line `password: …` in rendered YAML, for a diff. */
-const SECRET_LINE = /^(\s*(?:- )*"?([\w.-]+)"?: )(\S.*)$/gm;
+const SECRET_LINE = /^([ \t]*(?:- )*"?([\w.-]+)"?: )(\S.*)$/gm;
 
 /** Rendered text as a diff may show it. */
 export function maskText(text: string, key: string): string {

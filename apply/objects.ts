@@ -1,6 +1,6 @@
 /** The Kubernetes objects in manifest files, as k0s's deployer tells them apart when it prunes. */
-import { parseAllDocuments } from "yaml";
 import type { ManifestStack } from "../config/document.ts";
+import { readManifest } from "../config/manifest.ts";
 
 /** `KIND/[NAMESPACE/]NAME` */
 export type ObjectName = string;
@@ -20,9 +20,8 @@ function objectNames(value: unknown): readonly ObjectName[] {
 
 /** Of a file that parses; validation refuses the others. */
 export function objectsInFile(content: string): readonly ObjectName[] {
-  return parseAllDocuments(content).flatMap((document) =>
-    document.errors.length > 0 ? [] : objectNames(document.toJS()),
-  );
+  const manifest = readManifest(content);
+  return manifest.kind === "objects" ? manifest.objects.flatMap(objectNames) : [];
 }
 
 export interface GoneObject {

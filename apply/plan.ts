@@ -96,8 +96,11 @@ function changedFiles(before: RenderedNode, after: RenderedNode, key: string): r
 
 function isSameFile(a: RenderedFile, b: RenderedFile): boolean {
   if (a.content === b.content && a.mode === b.mode) return true;
-  return a.path === K0S_CONFIG && a.mode === b.mode && isSameConfig(parse(a.content), parse(b.content));
+  return a.path === K0S_CONFIG && a.mode === b.mode && isSameConfig(parseOwn(a.content), parseOwn(b.content));
 }
+
+/** The writer of k0s.yaml makes no key twice, and the library would compare each with all others. */
+const parseOwn = (text: string): unknown => parse(text, { uniqueKeys: false });
 
 /** Another URL of a repository alone makes no release. Where other controllers are, the leader's charts count. */
 function changedCharts(proposal: Document, diff: DocumentDiff): readonly string[] {

@@ -6,7 +6,7 @@ import { fingerprint, maskText } from "./fingerprint.ts";
 
 /** The values of a Kubernetes Secret are secrets, whatever their keys are called. */
 function maskManifest(text: string, key: string): string {
-  const documents = parseAllDocuments(text);
+  const documents = parseAllDocuments(text, { uniqueKeys: false });
   const secrets = documents.filter((document) => document.get("kind") === "Secret");
   if (secrets.length === 0) return text;
   for (const document of secrets) {
@@ -15,7 +15,7 @@ function maskManifest(text: string, key: string): string {
       if (!isMap(data)) continue;
       for (const pair of data.items) {
         const value = isScalar(pair.value) ? String(pair.value.value) : JSON.stringify(pair.value);
-        document.setIn([field, isScalar(pair.key) ? pair.key.value : pair.key], fingerprint(key, value));
+        pair.value = document.createNode(fingerprint(key, value));
       }
     }
   }
@@ -25,6 +25,18 @@ function maskManifest(text: string, key: string): string {
 const shown = (path: string, text: string, key: string): string =>
   maskText(path.startsWith(`${K0S_MANIFESTS}/`) ? maskManifest(text, key) : text, key);
 
+/** Lines that came or went. The search takes the square of it. */
+const MOST_EDITS = 3000;
+
+/** All of one side, where the two have too little in common to look for it. */
+function wholeHunk(sign: "-" | "+", text: string): string {
+  if (text === "") return "";
+  const lines = text.replace(/\n$/, "").split("\n");
+  const range = sign === "-" ? `-1,${lines.length} +0,0` : `-0,0 +1,${lines.length}`;
+  const end = text.endsWith("\n") ? "" : "\\ No newline at end of file\n";
+  return `@@ ${range} @@\n${lines.map((line) => `${sign}${line}\n`).join("")}${end}`;
+}
+
 /** `undefined`: the file is not there. Paths as git writes them; no time stamps, so equal input gives equal text. */
 export function unifiedDiff(
   path: string,
@@ -32,14 +44,11 @@ export function unifiedDiff(
   next: string | undefined,
   fingerprintKey: string,
 ): string {
-  const text = createTwoFilesPatch(
-    old === undefined ? "/dev/null" : `a${path}`,
-    next === undefined ? "/dev/null" : `b${path}`,
-    old === undefined ? "" : shown(path, old, fingerprintKey),
-    next === undefined ? "" : shown(path, next, fingerprintKey),
-    "",
-    "",
-    { context: 3 },
-  );
+  const names = [old === undefined ? "/dev/null" : `a${path}`, next === undefined ? "/dev/null" : `b${path}`] as const;
+  const before = old === undefined ? "" : shown(path, old, fingerprintKey);
+  const after = next === undefined ? "" : shown(path, next, fingerprintKey);
+  const text =
+    createTwoFilesPatch(...names, before, after, "", "", { context: 3, maxEditLength: MOST_EDITS }) ??
+    `--- ${names[0]}\n+++ ${names[1]}\n${wholeHunk("-", before)}${wholeHunk("+", after)}`;
   return text.replace(/^=+\n/, "").replace(/^((?:---|\+\+\+) .*)\t$/gm, "$1");
 }

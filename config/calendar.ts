@@ -26,7 +26,7 @@ export const isCalendarExpression = (text: string): boolean => calendarProblem(t
 /** What is wrong with the expression, in words; undefined when systemd would take it. */
 export function calendarProblem(text: string): string | undefined {
   if (text.trim() === "") return calendarSays.empty;
-  if (/^@\d{1,10}$/.test(text)) return undefined;
+  if (/^@ *\+?\d{1,10}$/.test(text)) return undefined;
   const zone = / (\S+)$/.exec(text);
   if (zone?.[1] !== undefined && /^[A-Za-z][A-Za-z0-9_+/-]*$/.test(zone[1]) && !isWeekdays(zone[1])) {
     return isTimeZone(zone[1]) ? bodyProblem(text.slice(0, zone.index)) : calendarSays.timeZone(zone[1]);
@@ -45,8 +45,10 @@ function bodyProblem(text: string): string | undefined {
 }
 
 function dateAndTimeProblem(text: string): string | undefined {
-  const parts = text.split(" ");
-  const [first = "", second] = parts;
+  const parts = text.split(/ +/);
+  const [first = "", second, third] = parts;
+  // Blanks may follow a date, but not a time.
+  if (second === "" && third === undefined && !first.includes(":")) return dateProblem(first);
   if (parts.length > 2) return calendarSays.parts(text);
   if (second !== undefined) return dateProblem(first) ?? timeProblem(second);
   return first.includes(":") ? timeProblem(first) : dateProblem(first);
@@ -69,7 +71,8 @@ function timeProblem(text: string): string | undefined {
   if (minute === undefined || more.length > 0) return calendarSays.time(text);
   if (!isChain(hour, 0, 23)) return calendarSays.hour(hour);
   if (!isChain(minute, 0, 59)) return calendarSays.minute(minute);
-  const isSecond = second === undefined || isChain(second, 0, 59_999_999, { read: readSecond, readStep: readSecond });
+  const options = { read: readSecond, readStep: readSecond, step: MICROSECONDS };
+  const isSecond = second === undefined || isChain(second, 0, 60 * MICROSECONDS - 1, options);
   return isSecond ? undefined : calendarSays.second(second);
 }
 
@@ -77,32 +80,54 @@ interface ChainOptions {
   readonly read?: (text: string) => number | undefined;
   /** Of the step; a second and its step are counted in microseconds. */
   readonly readStep?: (text: string) => number | undefined;
+  /** What a range without a step goes by. */
+  readonly step?: number;
   /** Days counted from the end of the month (`~`). */
   readonly isFromEnd?: boolean;
 }
 
-/** `*`, or a comma list of `start[..stop][/repeat]`: calendarspec.c parse_chain and chain_valid. */
+interface Component {
+  readonly start: number;
+  readonly stop?: number;
+  readonly step: number;
+}
+
+/** CALENDARSPEC_COMPONENTS_MAX. */
+const MOST_COMPONENTS = 240;
+
+/** `*`, or a comma list of `start[..stop][/step]`: calendarspec.c parse_chain, normalize_chain and chain_valid. */
 function isChain(text: string, from: number, to: number, options: ChainOptions = {}): boolean {
   if (text === "*") return true;
-  const { read = readNumber, readStep = readNumber, isFromEnd = false } = options;
-  return text.split(",").every((item, _, items) => {
-    const match = /^([\d.]+?)(?:\.\.([\d.]+))?(?:\/([\d.]+))?$/.exec(item);
-    if (match === null || items.length > 200) return false;
-    const start = read(match[1] ?? "");
-    const stop = match[2] === undefined ? undefined : read(match[2]);
-    const given = match[3] === undefined ? undefined : readStep(match[3]);
-    if (start === undefined || (match[2] !== undefined && stop === undefined)) return false;
-    if (match[3] !== undefined && (given === undefined || given === 0)) return false;
-    if (start < from || start > to) return false;
-    if (stop !== undefined) {
-      // The end is moved back to the last value that is reached: calendarspec.c normalize_chain.
-      const step = given ?? 1;
-      return start <= stop && stop - ((stop - start) % step) <= to;
-    }
-    const repeat = given ?? 0;
-    if (repeat > to - from) return false;
-    return isFromEnd ? start - repeat >= from : start + repeat <= to;
+  const items = text.split(",");
+  if (items.length > MOST_COMPONENTS) return false;
+  const chain = items.map((item) => readComponent(item, options));
+  const unique = new Map(chain.map((component) => [JSON.stringify(component), component]));
+  const sorted = [...unique.values()].toSorted((a, b) => (a?.start ?? 0) - (b?.start ?? 0));
+  return sorted.every((component, index) => {
+    if (component === undefined) return false;
+    const { start, stop, step } = component;
+    // Each day counted from the end takes three off what the next one may be.
+    const last = options.isFromEnd === true ? to - 3 * index : to;
+    if (start < from || start > last || step > last - from) return false;
+    if (stop !== undefined) return stop <= last && start + step <= stop;
+    return options.isFromEnd === true ? start - step >= from : start + step <= last;
   });
+}
+
+function readComponent(item: string, options: ChainOptions): Component | undefined {
+  const { read = readNumber, readStep = readNumber, step: usual = 1 } = options;
+  const match = /^([\d.]+?)(?:\.\.([\d.]+))?(?:\/([\d.]+))?$/.exec(item);
+  const start = read(match?.[1] ?? "");
+  const stop = match?.[2] === undefined ? undefined : read(match[2]);
+  const step = match?.[3] === undefined ? undefined : readStep(match[3]);
+  if (match === null || start === undefined || (match[2] !== undefined && stop === undefined)) return undefined;
+  if (match[3] !== undefined && (step === undefined || step === 0)) return undefined;
+  if (stop === undefined) return { start, step: step ?? 0 };
+  // Fractions of one step are refused where the step is not spelled out.
+  if (stop < start || (step === undefined && usual > 1 && stop - start < usual)) return undefined;
+  // The end is moved back to the last value that is reached; a range of one value is that value.
+  const reached = stop - ((stop - start) % (step ?? usual));
+  return reached === start ? { start, step: 0 } : { start, stop: reached, step: step ?? usual };
 }
 
 const readNumber = (text: string): number | undefined => (/^\d{1,9}$/.test(text) ? Number(text) : undefined);
@@ -114,19 +139,28 @@ function readYear(text: string): number | undefined {
   return year < 70 ? 2000 + year : 1900 + year;
 }
 
-/** Microseconds. */
+const MICROSECONDS = 1_000_000;
+
+/** Microseconds, the seventh digit rounded; systemd counts them in an int. */
 function readSecond(text: string): number | undefined {
-  const match = /^(\d{1,4})(?:\.(\d{1,6}))?$/.exec(text);
-  return match === null ? undefined : Number(match[1]) * 1_000_000 + Number((match[2] ?? "").padEnd(6, "0"));
+  const match = /^(\d{1,4})(?:\.(\d+))?$/.exec(text);
+  if (match === null) return undefined;
+  const digits = (match[2] ?? "").padEnd(7, "0");
+  const value = Number(match[1]) * MICROSECONDS + Number(digits.slice(0, 6)) + (Number(digits[6]) >= 5 ? 1 : 0);
+  return value <= 0x7f_ff_ff_ff ? value : undefined;
 }
 
 function isWeekdays(text: string): boolean {
-  return text.split(",").every((item) => {
-    const [, first = "", last] = /^([A-Za-z]+)(?:(?:\.\.|-)([A-Za-z]+))?$/.exec(item) ?? [];
-    const from = weekday(first);
-    const to = last === undefined ? from : weekday(last);
-    return from >= 0 && to >= from;
-  });
+  // One comma too many at the end is nothing to systemd.
+  return text
+    .replace(/,$/, "")
+    .split(",")
+    .every((item) => {
+      const [, first = "", last] = /^([A-Za-z]+)(?:(?:\.\.|-)([A-Za-z]+))?$/.exec(item) ?? [];
+      const from = weekday(first);
+      const to = last === undefined ? from : weekday(last);
+      return from >= 0 && to >= from;
+    });
 }
 
 function weekday(text: string): number {

@@ -327,3 +327,9 @@ describe("corium.config=", () => {
     expect(failed(await find({ files: { [BAKED]: single }, cmdline })).retryable).toBe(false);
   });
 });
+
+test("a document with a byte order mark was recorded without it, and its file then counted as edited", async () => {
+  const text = `\ufeff#cloud-config\ncorium: {role: single}\n`;
+  expect(found(await find({ files: { [OWN]: text } }))).toMatchObject({ text, sha256: sha256(text) });
+  expect(await find({ files: { [OWN]: "\ufeff#cloud-config\nusers: []\n" } })).toMatchObject({ kind: "none" });
+});

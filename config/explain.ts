@@ -38,12 +38,19 @@ export function explain(field: string): Explanation | { readonly near: readonly 
   const all = explainAll();
   const found = all.find(({ pattern }) => plain(pattern) === wanted);
   if (found !== undefined) return found;
-  const ending = all.filter(({ pattern }) => plain(pattern).split(".").at(-1) === wanted.split(".").at(-1));
+  const last = (pattern: string): string => plain(pattern).split(".").at(-1) ?? "";
+  const endingIn = (name: string | undefined): readonly string[] =>
+    all.map(({ pattern }) => pattern).filter((pattern) => last(pattern) === name);
   const near = nearest(
     wanted,
     all.map(({ pattern }) => plain(pattern)),
   );
-  return { near: ending.length > 0 ? ending.map(({ pattern }) => pattern) : near === undefined ? [] : [near] };
+  const lists = [
+    endingIn(last(wanted)),
+    near === undefined ? [] : [near],
+    endingIn(nearest(last(wanted), [...new Set(all.map(({ pattern }) => last(pattern)))])),
+  ];
+  return { near: lists.find((list) => list.length > 0) ?? [] };
 }
 
 function explanation(field: SchemaField, all: readonly SchemaField[]): Explanation {

@@ -1,7 +1,9 @@
 /** Documents that were made to do harm, or that a slip made harmful. */
 import { describe, expect, test } from "bun:test";
 import { formatFinding } from "../kit/finding.ts";
+import { gzipSync } from "node:zlib";
 import { parseDocument } from "./load.ts";
+import { readJoinToken } from "./token.ts";
 
 const findings = (text: string) => parseDocument(text, { file: "n.yaml", nowMs: Date.UTC(2027, 0, 1) }).findings;
 const paths = (text: string): readonly string[] =>
@@ -60,4 +62,94 @@ test.each(["lo", "all", "default"])("an overlay called %s can't come up on any n
   expect(paths(`role: single\nwireguard: [{name: ${name}, address: 10.9.0.1/24, generateKey: true}]\n`)).toEqual([
     "wireguard[0].name",
   ]);
+});
+
+describe("a secret that lost its place", () => {
+  test("a password after a comma instead of a colon was shown as an unknown key", () => {
+    const text = "role: controller\nha: {authPass, vrrpPw77, vrrpPw77, 12345678}\njoin: {correct-horse: yes}\n";
+    const shown = findings(text).map(formatFinding).join("\n");
+    for (const part of ["rpPw77", "234567", "horse"]) expect(shown).not.toContain(part);
+    expect(paths(text).filter((path) => path.startsWith("ha.…"))).toHaveLength(3);
+    expect(shown).toContain("known here: enabled, virtualIP");
+  });
+
+  test("a password as a key below its own field was shown as one given twice", () => {
+    const text = "role: controller\nha: {authPass: {vrrpPw77: a, vrrpPw77: b}}\n";
+    expect(findings(text).map(formatFinding).join("\n")).not.toContain("rpPw77");
+  });
+
+  test("words that are no field are named all the same", () => {
+    const text = "role: single\nfrobnicate: 1\n__proto__: 1\nnetwork: {ha: {}, podCidr: 1}\nha: {foo: 1}\n";
+    expect(paths(text)).toEqual(["frobnicate", "__proto__", "network.ha", "network.podCidr", "ha.foo"]);
+  });
+});
+
+/** Each of these took minutes, or all the stack; a test that hangs is ended and fails. */
+describe("documents that took for ever", () => {
+  const many = (count: number, make: (index: number) => string): string => Array.from({ length: count }, (_, index) => make(index)).join(","); // prettier-ignore
+
+  test("a value of a key and 100,000 blanks", () => {
+    expect(paths(`role: single\ncluster: {name: "key${" ".repeat(100_000)}"}\n`)).toEqual(["cluster.name"]);
+  });
+
+  test("a key of half a mebibyte over many values", () => {
+    const text = `role: single\nk0s:\n  patch:\n    ? ${"a".repeat(500_000)}\n    : [${"0,".repeat(20_000)}]\n`;
+    expect(findings(text).map(({ message }) => message)).toEqual(["a key is longer than 1024 characters"]);
+  });
+
+  test("a manifest with 40,000 keys", () => {
+    const content = `{apiVersion: v1, kind: ConfigMap, data: {${many(40_000, (index) => `k${index}: v`)}}}`;
+    expect(paths(`role: single\nmanifests: [{name: a, files: [{name: a.yaml, content: "${content}"}]}]\n`)).toEqual([]);
+  });
+
+  test("ten thousand devices that are all wrong", () => {
+    const text = `role: single\nraid: [{name: a, level: 0, devices: [${many(10_000, () => "x")}]}]\n`;
+    expect(paths(text)).toHaveLength(10_000);
+  });
+
+  test("a mebibyte of brackets, also in a manifest", () => {
+    const deep = "[".repeat(500_000);
+    expect(findings(`role: single\nk0s: {patch: {a: ${deep}`).map(({ message }) => message)).toEqual([
+      "values are nested more than 100 deep",
+    ]);
+    const text = `role: single\nmanifests: [{name: a, files: [{name: a.yaml, content: '${deep}'}]}]\n`;
+    expect(findings(text).map(({ path, message }) => [path, message])).toEqual([
+      ["manifests[0].files[0].content", "values are nested more than 100 deep"],
+    ]);
+  });
+});
+
+test("a key given twice in a manifest is still refused, with its line", () => {
+  const text = `role: single
+manifests:
+  - name: a
+    files:
+      - name: a.yaml
+        content: |
+          apiVersion: v1
+          kind: A
+          kind: B
+`;
+  expect(findings(text).map(({ message }) => message)).toEqual(["line 3 of it is not valid YAML"]);
+});
+
+test("a join token of a user called constructor had a function for its role", () => {
+  const kubeconfig = {
+    clusters: [{ cluster: { server: "https://192.0.2.10:6443" } }],
+    users: [{ name: "constructor", user: { token: "abcdef.0123456789abcdef" } }],
+  };
+  expect(readJoinToken(gzipSync(JSON.stringify(kubeconfig)).toString("base64"))).toBeUndefined();
+});
+
+test("a line with a secret that a block above swallowed was shown with that block's value", () => {
+  const text = `role: single
+disks:
+  - name: d
+    device: /dev/disk/by-id/a
+    mountPoint: |-
+      /srv//a
+      hunter2-correct-horse
+`;
+  expect(paths(text)).toEqual(["disks[0].mountPoint"]);
+  expect(findings(text).map(formatFinding).join("\n")).not.toContain("horse");
 });

@@ -2,11 +2,12 @@ import type { Finding } from "../kit/finding.ts";
 import { applyDefaults } from "./defaults.ts";
 import type { Document } from "./document.ts";
 import { CODES } from "./messages/codes.ts";
-import { formatPath, getAt, isWithin, type Path } from "./path.ts";
+import { formatPath, getAt, type Path } from "./path.ts";
 import { RULES } from "./rules/all.ts";
 import type { RuleContext } from "./rules/rule.ts";
 import { documentSchema, type DocumentDraft, type DocumentInput } from "./schema/root.ts";
 import { checkShape } from "./shape.ts";
+import { shownPath } from "./shown-key.ts";
 import { decode, type Decoded, type PlacedProblem, type Position } from "./yaml.ts";
 
 export interface ParseOptions {
@@ -62,7 +63,7 @@ function checkRules(
     nowMs: options.nowMs,
     ...(options.k0sVersions === undefined ? {} : { k0sVersions: options.k0sVersions }),
     given: (path) => getAt(value, path) !== undefined,
-    isSound: (path) => !errors.some((error) => error.length > 0 && (isWithin(error, path) || isWithin(path, error))),
+    isSound: soundness(errors),
     later: (a, b) => (offsetOf(b) >= offsetOf(a) ? b : a),
     isPlain: (path) => decoded.places.get(formatPath(path))?.isPlain === true,
     report: (path, says) => found.push({ ...says, path }),
@@ -71,8 +72,18 @@ function checkRules(
   return found;
 }
 
-/** A copy without the wrong parts; list entries leave a hole, so that positions stay. */
+/** Whether nothing is wrong at a path, above it or below it. The root does not count: it is asked for each field. */
+function soundness(errors: readonly Path[]): (path: Path) => boolean {
+  const key = (path: Path): string => JSON.stringify(path);
+  const starts = (path: Path): readonly string[] => path.map((_, index) => key(path.slice(0, index + 1)));
+  const wrong = new Set(errors.filter((path) => path.length > 0).map(key));
+  const above = new Set(errors.flatMap(starts));
+  return (path) => !above.has(key(path)) && !starts(path).some((start) => wrong.has(start));
+}
+
+/** Without the wrong parts, in a copy; list entries leave a hole, so that positions stay. */
 function prune(value: unknown, errors: readonly Path[]): unknown {
+  if (errors.length === 0) return value;
   const copy: unknown = structuredClone(value);
   for (const path of errors) {
     const parent = getAt(copy, path.slice(0, -1));
@@ -87,20 +98,23 @@ function prune(value: unknown, errors: readonly Path[]): unknown {
 /** Problems → findings with their position, each once, in the order of the document. */
 function place(decoded: Decoded, problems: readonly PlacedProblem[], file: string | undefined): readonly Finding[] {
   const seen = new Set<string>();
-  return problems
-    .map((found) => ({ found, offset: found.offset ?? offsetFor(decoded, found) }))
-    .sort((a, b) => a.offset - b.offset)
-    .map(({ found, offset }): Finding => {
-      const { code, message, hint } = found;
-      const { severity } = CODES[code];
-      const path = formatPath(found.path);
-      const at = { ...(file === undefined ? {} : { file }), ...decoded.positionOf(offset) };
-      return { severity, code, path, message, ...(hint === undefined ? {} : { hint }), ...at };
-    })
-    .filter(({ code, path, message }) => {
-      const key = `${code}\n${path}\n${message}`;
-      return !seen.has(key) && seen.add(key) !== undefined;
-    });
+  return (
+    problems
+      .map((found) => ({ found, offset: found.offset ?? offsetFor(decoded, found) }))
+      .sort((a, b) => a.offset - b.offset)
+      // By its whole path: of two keys that are not shown, both are findings.
+      .filter(({ found }) => {
+        const key = `${found.code}\n${formatPath(found.path)}\n${found.message}`;
+        return !seen.has(key) && seen.add(key) !== undefined;
+      })
+      .map(({ found, offset }): Finding => {
+        const { code, message, hint } = found;
+        const { severity } = CODES[code];
+        const path = formatPath(shownPath(found.path));
+        const at = { ...(file === undefined ? {} : { file }), ...decoded.positionOf(offset) };
+        return { severity, code, path, message, ...(hint === undefined ? {} : { hint }), ...at };
+      })
+  );
 }
 
 /** Unknown keys are shown at the key; what is missing at the map that should have it. */

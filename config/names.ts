@@ -105,6 +105,12 @@ export function nearest(word: string, known: readonly string[]): string | undefi
     : undefined;
 }
 
+/** Nearer than `nearest` asks for: whoever wrote it meant the known word, and it says nothing else. */
+export function isMisspelling(word: string, known: readonly string[]): boolean {
+  const near = nearest(word, known);
+  return near !== undefined && editDistance(word.toLowerCase(), near.toLowerCase()) <= Math.ceil(near.length / 3);
+}
+
 function editDistance(a: string, b: string): number {
   if (Math.abs(a.length - b.length) > 20) return 99;
   let previous = Array.from({ length: b.length + 1 }, (_, index) => index);

@@ -22,9 +22,6 @@ export function shorten(key: string): string {
   return key.length <= 80 ? key : `${key.slice(0, 4)}…(${key.length} characters)`;
 }
 
-export const isWithin = (path: Path, root: Path): boolean =>
-  root.length <= path.length && root.every((part, index) => path[index] === part);
-
 export function getAt(value: unknown, path: Path): unknown {
   let at = value;
   for (const part of path) {

@@ -6,6 +6,7 @@ import { decodeSays } from "./messages/decode.ts";
 import { kindHint, kindName } from "./messages/kinds.ts";
 import { nearest } from "./names.ts";
 import { formatPath, getAt, isSecretPath, type Path } from "./path.ts";
+import { isShownKey } from "./shown-key.ts";
 import { dropNulls, pick, shapeAt, shapeOf, type Shape } from "./schema/walk.ts";
 import type { Place, PlacedProblem } from "./yaml.ts";
 
@@ -69,7 +70,7 @@ function unknownKey(context: Context, path: Path, key: string): Problem {
   const root = shapeOf(context.schema);
   const isRootKey = path.length > 0 && root.kind === "map" && Object.hasOwn(root.fields, key);
   return decodeSays.unknownKey(
-    key,
+    isShownKey(key, known) ? key : undefined,
     isRootKey ? undefined : nearest(key, known),
     known,
     isRootKey ? kindHint.topLevel(key) : undefined,
@@ -105,7 +106,7 @@ function describe(value: unknown, isSecret: boolean, place: Place | undefined): 
   if (Array.isArray(value)) return kindName.list;
   if (typeof value === "object") return kindName.map;
   const source = typeof value === "string" ? value : (place?.source ?? JSON.stringify(value));
-  if (isSecret || source.length > 40) return kindName.some(typeof value);
+  if (isSecret || source.length > 40 || source.includes("\n")) return kindName.some(typeof value);
   return typeof value === "string" ? kindName.theText(value) : kindName.the(typeof value, source);
 }
 

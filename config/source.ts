@@ -77,7 +77,7 @@ export function judge(of: Origin, bytes: Uint8Array | null, notes: string[]): So
   const nothing = findings.find(({ code }) => code === "no-configuration");
   if (nothing !== undefined) {
     // A cloud-config of others, and a template of nothing but comments, mask nothing.
-    const isForOthers = !of.isOurs || text.startsWith("#cloud-config") || isOnlyComments(text);
+    const isForOthers = !of.isOurs || /^\ufeff?#cloud-config/.test(text) || isOnlyComments(text);
     if (isForOthers) return noAnswer(of, nothing.message, notes);
     const hint = nothing.hint === undefined ? {} : { hint: nothing.hint };
     return failure(of, appError("no-configuration", nothing.message, hint), notes);
@@ -121,11 +121,16 @@ function noAnswer({ origin }: Origin, why: string, notes: string[]): Source & { 
   return { kind: "none", notes };
 }
 
-const isOnlyComments = (text: string): boolean => text.split("\n").every((line) => /^\s*(?:#.*)?$/.test(line));
+const isOnlyComments = (text: string): boolean =>
+  text
+    .replace(/^\ufeff/, "")
+    .split("\n")
+    .every((line) => /^\s*(?:#.*)?$/.test(line));
 
 export function decodeText(bytes: Uint8Array): string | undefined {
   try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+    // With its byte order mark: the record keeps the document as it was given.
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     return undefined;
   }

@@ -1,5 +1,6 @@
 import { gunzipSync } from "node:zlib";
-import { parseDocument } from "yaml";
+import { LineCounter } from "yaml";
+import { composeYaml } from "./compose.ts";
 import { parseIp } from "./ip.ts";
 import type { Problem } from "./messages/codes.ts";
 import { ruleSays } from "./messages/rules.ts";
@@ -13,10 +14,10 @@ export interface JoinToken {
   readonly certificateAuthority?: string;
 }
 
-const ROLES: Readonly<Record<string, JoinToken["role"]>> = {
-  "kubelet-bootstrap": "worker",
-  "controller-bootstrap": "controller",
-};
+const ROLES: ReadonlyMap<string, JoinToken["role"]> = new Map([
+  ["kubelet-bootstrap", "worker"],
+  ["controller-bootstrap", "controller"],
+]);
 
 /** A k0s join token is base64 of gzip of a kubeconfig; undefined for anything else. Nothing of it is ever quoted. */
 export function readJoinToken(text: string): JoinToken | undefined {
@@ -26,15 +27,16 @@ export function readJoinToken(text: string): JoinToken | undefined {
   let kubeconfig: unknown;
   try {
     const plain = gunzipSync(Buffer.from(base64, "base64"), { maxOutputLength: 1024 * 1024 });
-    const document = parseDocument(plain.toString("utf8"), { prettyErrors: false, logLevel: "silent" });
-    if (document.errors.length > 0) return undefined;
+    const composed = composeYaml(plain.toString("utf8"), new LineCounter());
+    const [document, ...others] = composed.kind === "composed" ? composed.documents : [];
+    if (document === undefined || others.length > 0 || document.errors.length > 0) return undefined;
     kubeconfig = document.toJS({ maxAliasCount: 0 });
   } catch {
     return undefined;
   }
   const server = getAt(kubeconfig, ["clusters", 0, "cluster", "server"]);
   const authority = getAt(kubeconfig, ["clusters", 0, "cluster", "certificate-authority-data"]);
-  const role = ROLES[currentUser(kubeconfig) ?? ""];
+  const role = ROLES.get(currentUser(kubeconfig) ?? "");
   const secret = getAt(kubeconfig, ["users", 0, "user", "token"]);
   if (role === undefined || typeof server !== "string" || !isJoinUrl(server)) return undefined;
   if (typeof secret !== "string" || !/^[a-z0-9]{6}\.[a-z0-9]{16}$/.test(secret)) return undefined;

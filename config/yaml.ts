@@ -1,16 +1,18 @@
 /** Text → plain values with their places. Nothing of the schema but its root keys is known here. */
-import { Composer, isAlias, isMap, isPair, isScalar, isSeq, LineCounter, Parser, visit } from "yaml";
+import { isAlias, isMap, isPair, isScalar, isSeq, LineCounter } from "yaml";
 import type { Alias, Document as YamlDocument, Node, Pair, YAMLMap } from "yaml";
+import { composeYaml, MAX_DEPTH } from "./compose.ts";
 import type { Problem } from "./messages/codes.ts";
 import { decodeSays } from "./messages/decode.ts";
 import { kindName } from "./messages/kinds.ts";
-import { nearest } from "./names.ts";
+import { isMisspelling, nearest } from "./names.ts";
 import { formatPath, type Path } from "./path.ts";
 import { fromEntries } from "./schema/walk.ts";
 
 const MAX_BYTES = 1024 * 1024;
-const MAX_DEPTH = 100;
 const MAX_ALIASED = 10_000;
+/** YAML's own bound for a key on one line holds for `? key` as well: the path of everything below it repeats it. */
+const MAX_KEY = 1024;
 
 /** Character offsets into the text, after CRLF became LF. `source` is a scalar as written. */
 export interface Place {
@@ -93,17 +95,10 @@ function decodeText(
   decoder: Decoder,
   positionOf: (offset: number) => Position,
 ): Pick<Decoded, "problems" | "root"> {
-  const tokens = [...new Parser(decoder.lines.addNewLine).parse(text)];
-  const directive = tokens.find((token) => token.type === "directive");
-  if (directive !== undefined) throw new Refusal(decodeSays.directive(), directive.offset);
-  const composer = new Composer({
-    version: "1.2",
-    schema: "core",
-    strict: true,
-    uniqueKeys: false,
-    prettyErrors: false,
-  });
-  const documents = [...composer.compose(tokens, true, text.length)];
+  const composed = composeYaml(text, decoder.lines);
+  if (composed.kind === "too-deep") throw new Refusal(decodeSays.tooDeep(), composed.offset);
+  if (composed.directiveAt !== undefined) throw new Refusal(decodeSays.directive(), composed.directiveAt);
+  const { documents } = composed;
   const seen = new Set<number>();
   for (const { code, pos } of documents.flatMap((document) => document.errors)) {
     const { line } = positionOf(pos[0]);
@@ -141,7 +136,7 @@ function decodeDocument(
   }
   if (block === undefined) {
     if (!keys.some((key) => rootKeys.includes(key))) {
-      const key = keys.find((candidate) => nearest(candidate, rootKeys) !== undefined);
+      const key = keys.find((candidate) => isMisspelling(candidate, rootKeys));
       throw new Refusal(
         decodeSays.noConfiguration(key, key === undefined ? undefined : nearest(key, rootKeys)),
         start(top),
@@ -171,16 +166,19 @@ function reportForeignKeys(decoder: Decoder, top: YAMLMap): void {
 function resolveAliases(document: YamlDocument.Parsed): ReadonlyMap<Alias, Node> {
   const anchors = new Map<string, Node>();
   const aliases = new Map<Alias, Node>();
-  visit(document, {
-    Node: (_, node) => {
-      if (isAlias(node)) {
-        const target = anchors.get(node.source);
-        if (target !== undefined) aliases.set(node, target);
-      } else if ((isMap(node) || isSeq(node) || isScalar(node)) && node.anchor !== undefined) {
-        anchors.set(node.anchor, node);
-      }
-    },
-  });
+  function walk(node: unknown): void {
+    if (isAlias(node)) {
+      const target = anchors.get(node.source);
+      if (target !== undefined) aliases.set(node, target);
+      return;
+    }
+    if ((isMap(node) || isSeq(node) || isScalar(node)) && node.anchor !== undefined) anchors.set(node.anchor, node);
+    if (isMap(node) || isSeq(node)) for (const item of node.items) walk(item);
+    if (!isPair(node)) return;
+    walk(node.key);
+    walk(node.value);
+  }
+  walk(document.contents);
   return aliases;
 }
 
@@ -247,10 +245,14 @@ function readMap(
       context.problems.push({ ...decodeSays.nonStringKey(), path: [...path, written], offset });
       continue;
     }
+    if (key.length > MAX_KEY) {
+      context.problems.push({ ...decodeSays.syntax("KEY_OVER_1024_CHARS"), path: [], offset });
+      continue;
+    }
     const here = [...path, key];
     if (entries.has(key)) {
       const first = context.places.get(formatPath(here))?.key ?? 0;
-      const says = decodeSays.duplicateKey(key, context.positionOf(first).line);
+      const says = decodeSays.duplicateKey(context.positionOf(first).line);
       context.problems.push({ ...says, path: here, offset });
       continue;
     }

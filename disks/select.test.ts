@@ -72,3 +72,19 @@ describe("resolveDevice", () => {
       expect(resolveDevice(ref, { ...inventory, disks })).toMatchObject({ ok: true, value: { path: "/dev/vdb" } });
   });
 });
+
+test("a model of many asterisks kept the node from booting for hours", () => {
+  const inventory = machine("blank-pair");
+  const blank = inventory.disks.filter((disk) => !disk.isSystemDisk && !disk.isBootMedium);
+  const disks = blank.slice(0, 1).map((disk) => ({
+    ...disk,
+    identity: { ...disk.identity, model: "a".repeat(40) },
+  }));
+  const matches = (model: string): boolean => resolveDevice({ model }, { ...inventory, disks }).ok;
+  expect(matches(`${"*a".repeat(19)}*b`)).toBe(false);
+  expect(matches(`${"*a".repeat(19)}*`)).toBe(true);
+  for (const model of ["*", "a*", "*a", `${"?".repeat(40)}`, "a*?*a"])
+    expect([model, matches(model)]).toEqual([model, true]);
+  for (const model of ["", "b*", "*b", `${"?".repeat(41)}`, "a"])
+    expect([model, matches(model)]).toEqual([model, false]);
+});

@@ -97,11 +97,23 @@ function isSameWwn(a: string | undefined, b: string | undefined): boolean {
 function isGlobMatch(glob: string | undefined, text: string | undefined): boolean {
   if (glob === undefined || text === undefined) return false;
   const flat = (value: string): string => value.trim().replace(/[\s_]+/g, "_");
-  const pattern = flat(glob)
-    .replace(/[.+^${}()|[\]\\]/g, "\\$&")
-    .replace(/\*/g, ".*")
-    .replace(/\?/g, ".");
-  return new RegExp(`^${pattern}$`).test(flat(text));
+  return isWildcardMatch(flat(glob), flat(text));
+}
+
+/** Only the last `*` is ever tried again: as a regular expression, a dozen of them take longer than a boot may. */
+function isWildcardMatch(glob: string, text: string): boolean {
+  let [at, from] = [0, 0];
+  let star: { readonly glob: number; readonly text: number } | undefined;
+  while (from < text.length) {
+    if (glob[at] === "*") star = { glob: ++at, text: from };
+    else if (at < glob.length && (glob[at] === "?" || glob[at] === text[from])) [at, from] = [at + 1, from + 1];
+    else if (star === undefined) return false;
+    else {
+      star = { glob: star.glob, text: star.text + 1 };
+      [at, from] = [star.glob, star.text];
+    }
+  }
+  return /^\**$/.test(glob.slice(at));
 }
 
 function hintFor(ref: DeviceRef, inventory: Inventory): string {

@@ -43,8 +43,7 @@ export function realFiles(options: FilesOptions = {}): Files {
 
   return {
     read: (path, more) => attempt(path, () => readCapped(path, more?.maxBytes)),
-    readText: (path, more) =>
-      attempt(path, async () => new TextDecoder().decode(await readCapped(path, more?.maxBytes))),
+    readText: (path, more) => attempt(path, async () => decoder.decode(await readCapped(path, more?.maxBytes))),
     write: (path, content, how) => both(path, (at) => writeDurably(at, content, how)),
     remove: (path, more) =>
       both(path, async (at) => {
@@ -271,6 +270,9 @@ async function attempt<T>(path: string, work: () => Promise<T>): Promise<Result<
     return err(fileError(path, thrown));
   }
 }
+
+/** A byte order mark stays: what is read is compared with what was written. */
+const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 const codeOf = (thrown: unknown): string | undefined =>
   thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;

@@ -58,24 +58,26 @@ function writeScalar(value: unknown, indent: string): string {
   }
 }
 
-/** Lines of a map or list that is not empty, each with its indentation. */
-function writeLines(value: object, indent: string): string[] {
-  const lines: string[] = [];
+/** Adds the lines of a map or list that is not empty, each with its indentation. */
+function writeLines(value: object, indent: string, lines: string[]): void {
   const put = (head: string, item: unknown): void => {
     const deeper = `${indent}  `;
     if (isScalar(item)) lines.push(`${indent}${head} ${writeScalar(item, deeper)}`);
     else if (isEmpty(item as object)) lines.push(`${indent}${head} ${Array.isArray(item) ? "[]" : "{}"}`);
     else if (head === "-") {
-      const [first = "", ...others] = writeLines(item as object, deeper);
-      lines.push(`${indent}- ${first.slice(deeper.length)}`, ...others);
-    } else lines.push(`${indent}${head}`, ...writeLines(item as object, deeper));
+      const first = lines.length;
+      writeLines(item as object, deeper, lines);
+      lines[first] = `${indent}- ${lines[first]?.slice(deeper.length) ?? ""}`;
+    } else {
+      lines.push(`${indent}${head}`);
+      writeLines(item as object, deeper, lines);
+    }
   };
   if (Array.isArray(value)) for (const item of value) put("-", item);
   else {
     const entries = Object.entries(value).filter(([, item]) => item !== undefined);
     for (const [key, item] of entries.toSorted(([a], [b]) => byCodeUnits(a, b))) put(`${writeKey(key)}:`, item);
   }
-  return lines;
 }
 
 /** Plain data (no undefined inside lists) as one YAML document that ends in a line break. */
@@ -83,5 +85,7 @@ export function writeYaml(value: unknown): string {
   if (isScalar(value)) return `${writeScalar(value, "  ")}\n`;
   const object = value as object;
   if (isEmpty(object)) return Array.isArray(object) ? "[]\n" : "{}\n";
-  return `${writeLines(object, "").join("\n")}\n`;
+  const lines: string[] = [];
+  writeLines(object, "", lines);
+  return `${lines.join("\n")}\n`;
 }

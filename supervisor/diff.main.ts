@@ -6,7 +6,7 @@ import { diffDocuments, type DocumentDiff } from "../apply/classify.ts";
 import { canonicalJson } from "../apply/canonical.ts";
 import type { Command } from "../kit/command.ts";
 import { type Finding, formatFinding } from "../kit/finding.ts";
-import { loadDocument, toProblem } from "./offline.main.ts";
+import { isHelp, loadDocument, toProblem } from "./offline.main.ts";
 
 const USAGE = "usage: corium diff [--output json] [--own-patch] BASELINE PROPOSAL\n";
 
@@ -18,6 +18,7 @@ const EXIT: Readonly<Record<DocumentDiff["result"], number>> = {
 };
 
 export const diffCommand: Command = async (argv, io) => {
+  if (isHelp(argv)) return (io.out(USAGE), 0);
   const options = readOptions(argv);
   if (options === undefined) {
     io.err(USAGE);
@@ -72,7 +73,7 @@ const shownField = ({ path, class: fieldClass, old, new: next }: FieldChange): o
   new: next ?? null,
 });
 
-function diffJson({ result, reason, fields, removed, restarts }: DocumentDiff): string {
+export function diffJson({ result, reason, fields, removed, restarts }: DocumentDiff): string {
   const shown = {
     result,
     ...(reason === undefined ? {} : { reason }),
@@ -92,7 +93,7 @@ function invalidJson(errors: readonly Finding[]): string {
 
 const shownValue = (value: unknown): string => (value === undefined ? "(not given)" : JSON.stringify(value));
 
-function diffText({ result, reason, fields, removed, overrides, restarts }: DocumentDiff): string {
+export function diffText({ result, reason, fields, removed, overrides, restarts }: DocumentDiff): string {
   const lines: string[] = [result];
   for (const { path, class: fieldClass, old, new: next } of fields) {
     lines.push(`  ${fieldClass}: ${path}: ${shownValue(old)} -> ${shownValue(next)}`);

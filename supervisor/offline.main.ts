@@ -10,13 +10,19 @@ import { checkDocument } from "./check-document.ts";
 
 const USAGE = "usage: corium validate [--output json] FILE… | -\n";
 
+/** `--help` alone is an answer, not a wrong use. */
+export function isHelp(argv: readonly string[]): boolean {
+  return argv.length === 1 && (argv[0] === "--help" || argv[0] === "-h");
+}
+
 export const validateCommand: Command = async (argv, io) => {
+  if (isHelp(argv)) return (io.out(USAGE), 0);
   const options = readOptions(argv);
   if (typeof options === "string") return usage(io, options);
   const { files, isJson } = options;
   const results = [];
   for (const file of files) results.push({ file, ...(await loadDocument(file, io)) });
-  io.out(isJson ? `${JSON.stringify(results.map(toJson), null, 2)}\n` : results.map(toText).join(""));
+  io.out(isJson ? `${JSON.stringify(results.map(showAsJson), null, 2)}\n` : results.map(showAsText).join(""));
   return results.every(({ document }) => document !== undefined) ? 0 : 1;
 };
 
@@ -32,13 +38,16 @@ function readOptions(
     });
     if (values.output !== "text" && values.output !== "json") return `--output is text or json, got "${values.output}"`;
     if (positionals.filter((file) => file === "-").length > 1) return "standard input can be read only once";
+    if (positionals.includes("")) return "a file without a name";
     return positionals.length === 0 ? "no file given" : { files: positionals, isJson: values.output === "json" };
   } catch (error) {
-    return error instanceof Error ? (error.message.split(/[.\n]/)[0] ?? "") : "wrong arguments";
+    const said = error instanceof Error ? (error.message.split(/[.\n]/)[0] ?? "") : "wrong arguments";
+    return said.charAt(0).toLowerCase() + said.slice(1);
   }
 }
 
 export const schemaCommand: Command = async (argv, io) => {
+  if (isHelp(argv)) return (io.out("usage: corium schema\n"), 0);
   if (argv.length > 0) return usage(io, `no argument ${argv[0] ?? ""}`, "usage: corium schema\n");
   const { documentJsonSchema } = await import("../config/json-schema.ts");
   io.out(`${JSON.stringify(documentJsonSchema(), null, 2)}\n`);
@@ -47,9 +56,9 @@ export const schemaCommand: Command = async (argv, io) => {
 
 export const explainCommand: Command = async (argv, io) => {
   const [field, ...more] = argv;
-  if (field === undefined || more.length > 0 || field.startsWith("-")) {
-    return usage(io, "one field wanted", "usage: corium explain FIELD, e.g. wireguard.peers.endpoint\n");
-  }
+  const text = "usage: corium explain FIELD, e.g. wireguard.peers.endpoint\n";
+  if (isHelp(argv)) return (io.out(text), 0);
+  if (field === undefined || more.length > 0 || field.startsWith("-")) return usage(io, "one field wanted", text);
   const [{ explain }, { classOf }, { explainText }] = await Promise.all([
     import("../config/explain.ts"),
     import("./field-class.ts"),
@@ -57,7 +66,7 @@ export const explainCommand: Command = async (argv, io) => {
   ]);
   const found = explain(field);
   if ("near" in found) {
-    io.err(`corium: the document has no field "${field}"\n`);
+    io.err(`corium: the document has no field ${JSON.stringify(field)}\n`);
     for (const name of found.near) io.err(`  did you mean ${name}?\n`);
     if (found.near.length === 0) io.err("  corium schema prints them all\n");
     return 1;
@@ -104,11 +113,11 @@ async function readStart(file: string): Promise<Uint8Array> {
   }
 }
 
-interface Validated extends Pick<ParsedDocument, "findings" | "document"> {
+export interface Validated extends Pick<ParsedDocument, "findings" | "document"> {
   readonly file: string;
 }
 
-function toJson({ file, findings, document }: Validated): unknown {
+export function showAsJson({ file, findings, document }: Validated): unknown {
   const problems = findings.map(toProblem);
   if (document === undefined) return { file, valid: false, problems };
   const { role, cluster } = document;
@@ -126,7 +135,7 @@ export const toProblem = ({ severity, code, path, line, column, message, hint }:
   hint,
 });
 
-function toText({ file, findings, document }: Validated): string {
+export function showAsText({ file, findings, document }: Validated): string {
   const lines = findings.map(formatFinding);
   const name = file === "-" ? "standard input" : file;
   const errors = findings.filter(({ severity }) => severity === "error").length;

@@ -128,3 +128,28 @@ describe("corium explain and schema", () => {
     expect(schema.$defs.document.additionalProperties).toBe(false);
   });
 });
+
+describe("odd arguments", () => {
+  test("--help was an unknown option", async () => {
+    for (const command of [validateCommand, explainCommand, schemaCommand]) {
+      expect(await run(command, ["--help"])).toMatchObject({
+        status: 0,
+        out: expect.stringContaining("usage: corium"),
+        err: "",
+      });
+    }
+  });
+
+  test("a folder, and a file without a name, are said in words", async () => {
+    expect((await run(validateCommand, [folder])).out).toContain(
+      `${folder}: error: it cannot be read: it is a folder\n`,
+    );
+    expect(await run(validateCommand, [""])).toMatchObject({ status: 2, out: "" });
+  });
+
+  test("a misspelt last name, or one that is near nothing, got no answer at all", async () => {
+    expect((await run(explainCommand, ["endpont"])).err).toContain("did you mean wireguard[].peers[].endpoint?");
+    expect((await run(explainCommand, ["zzzzzzzzzzzz"])).err).toContain("corium schema prints them all");
+    expect((await run(explainCommand, ["a\u001b[2J"])).err).not.toContain("\u001b");
+  });
+});

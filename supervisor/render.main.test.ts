@@ -123,3 +123,9 @@ describe("corium diff", () => {
       expect((await run(diffCommand, argv)).exit).toBe(2);
   });
 });
+
+test("a device file without an end filled the memory", async () => {
+  const { exit, err } = await run(renderCommand, ["/dev/zero"]);
+  expect([exit, err]).toEqual([1, expect.stringContaining("more than 1 MiB")]);
+  expect(await run(diffCommand, ["--help"])).toMatchObject({ exit: 0, err: "" });
+});

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { addressesToRecord } from "../k0s/addresses.ts";
 import type { Command } from "../kit/command.ts";
 import { formatFinding } from "../kit/finding.ts";
-import { loadDocument } from "./offline.main.ts";
+import { isHelp, loadDocument } from "./offline.main.ts";
 import { renderNode, type RenderedNode } from "../provision/render.ts";
 
 const USAGE = "usage: corium render [--output json] [--hostname NAME] [--machine-id ID] [--address IP] FILE|-\n";
@@ -12,6 +12,7 @@ const USAGE = "usage: corium render [--output json] [--hostname NAME] [--machine
 const NO_MACHINE_ID = "00000000000000000000000000000000";
 
 export const renderCommand: Command = async (argv, io) => {
+  if (isHelp(argv)) return (io.out(USAGE), 0);
   const options = readOptions(argv);
   if (options === undefined) {
     io.err(USAGE);
@@ -63,7 +64,7 @@ function readOptions(argv: readonly string[]): Options | undefined {
 
 const octal = (mode: number): string => `0${mode.toString(8).padStart(3, "0")}`;
 
-function renderJson({ files, argv, units }: RenderedNode): string {
+export function renderJson({ files, argv, units }: RenderedNode): string {
   const byPath = files.map(({ path, mode, content }) => [path, { mode: octal(mode), content }] as const);
   return `${JSON.stringify({ files: Object.fromEntries(byPath), argv, units }, null, 2)}\n`;
 }
@@ -72,7 +73,7 @@ function renderJson({ files, argv, units }: RenderedNode): string {
 const shellWord = (word: string): string =>
   /^[\w@%+=:,./<>-]+$/.test(word) && word !== "" ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 
-function renderText({ files, argv, units }: RenderedNode): string {
+export function renderText({ files, argv, units }: RenderedNode): string {
   const parts = files.map(({ path, mode, content }) => {
     const end = content.endsWith("\n") ? "" : "\n";
     return `==> ${path} (${octal(mode)})\n${content}${end}`;

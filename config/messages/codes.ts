@@ -41,10 +41,13 @@ export const problem = (code: Code, message: string, hint?: string): Problem =>
 
 /**
  * Text of the user in quotes, cut so that a pasted file does not fill the screen. A line that lost its place may carry
- * a secret with its name into another field: what follows such a name is left out.
+ * a secret with its name into another field: what follows such a name is left out, and so is every line but the first.
  */
 export function quote(text: string): string {
-  const safe = text.replace(/((?:token|pass|passphrase|key)["']?\s*[:\s]\s*)\S[^]*/i, "$1…");
+  // More is never shown, and the pattern tries every way to share out a long run of blanks.
+  const start = text.slice(0, 200);
+  const line = start.replace(/\n[^]*/, "…");
+  const safe = line.replace(/((?:token|pass|passphrase|key)["']?\s*[:\s]\s*)\S[^]*/i, "$1…");
   return JSON.stringify(safe.length <= 60 ? safe : `${safe.slice(0, 56)}…`);
 }
 

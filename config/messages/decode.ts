@@ -4,10 +4,11 @@ import { oneOf, problem, quote, type Problem } from "./codes.ts";
 /** What can be wrong with the text and with the kinds of values. Parser messages are never shown: they quote secrets. */
 export const decodeSays = {
   /** The error code of the system: ENOENT, EISDIR … */
-  unreadable: (code: string): Problem =>
-    code === "ENOENT"
-      ? problem("unreadable", "there is no such file", "check its path")
-      : problem("unreadable", `it cannot be read (${code})`, "check what it is and its permissions"),
+  unreadable: (code: string): Problem => {
+    if (code === "ENOENT") return problem("unreadable", "there is no such file", "check its path");
+    if (code === "EISDIR") return problem("unreadable", "it cannot be read: it is a folder", "name a file in it");
+    return problem("unreadable", `it cannot be read (${code})`, "check what it is and its permissions");
+  },
   tooLarge: (bytes: number): Problem =>
     problem(
       "not-yaml",
@@ -31,7 +32,8 @@ export const decodeSays = {
   aliasWithoutAnchor: (): Problem =>
     problem("not-yaml", "an alias (*name) refers to an anchor that is not there", "quote text that starts with *"),
   aliasBomb: (): Problem => problem("not-yaml", "aliases expand to more than 10,000 values", "write the values out"),
-  tooDeep: (): Problem => problem("not-yaml", "values are nested more than 100 deep", "take levels out"),
+  tooDeep: (code: "not-yaml" | "value" = "not-yaml"): Problem =>
+    problem(code, "values are nested more than 100 deep", "take levels out"),
   syntax: (code: string): Problem => {
     const [message, hint] = SYNTAX[code] ?? ["this is not valid YAML"];
     return problem("not-yaml", message, hint);
@@ -65,11 +67,17 @@ export const decodeSays = {
       "what the node is to do belongs below corium:, its host name as node.name",
     );
   },
-  duplicateKey: (key: string, line: number): Problem =>
-    problem("duplicate-key", `${quote(shorten(key))} is given twice, first on line ${line}`, "keep one of them"),
+  duplicateKey: (line: number): Problem =>
+    problem("duplicate-key", `it is given twice, first on line ${line}`, "keep one of them"),
   nonStringKey: (): Problem => problem("type", "a key must be text", "quote it"),
   tag: (): Problem => problem("type", "a tag (!name) is not known", "quote text that starts with !"),
-  unknownKey: (key: string, near: string | undefined, known: readonly string[], owner: string | undefined): Problem => {
+  /** Without the key where it may be a secret. */
+  unknownKey: (
+    key: string | undefined,
+    near: string | undefined,
+    known: readonly string[],
+    owner: string | undefined,
+  ): Problem => {
     const hint =
       key === "<<"
         ? "merge keys are YAML 1.1: write the fields out"
@@ -78,7 +86,8 @@ export const decodeSays = {
           : owner !== undefined
             ? owner
             : `known here: ${known.join(", ")}`;
-    return problem("unknown-key", `unknown key ${quote(shorten(key))}`, hint);
+    const shown = key === undefined ? "unknown key, which is not shown" : `unknown key ${quote(shorten(key))}`;
+    return problem("unknown-key", shown, hint);
   },
   missing: (what: string): Problem => problem("missing", `${what} is required`, `give it: ${what}: …`),
   wrongType: (wanted: string, got: string, hint?: string): Problem =>

@@ -4,26 +4,23 @@ import type { Path } from "../path.ts";
 import { checkExclusive, checkSource, entries, uniqueNames, type RuleContext } from "./rule.ts";
 
 export function checkLuks(context: RuleContext): void {
-  const { luks } = context.draft;
+  const { luks, raid } = context.draft;
+  const arrays = new Map(entries(raid).map((entry) => [entry[1].name, entry]));
+  const isKnown = context.isSound(["raid"]) || (raid ?? []).every((entry) => entry?.name !== undefined);
   uniqueNames(context, ["luks"], luks, "volumes");
   for (const [index, volume] of entries(luks)) {
     const path: Path = ["luks", index];
     checkSource(context, [...path, "passphraseFrom"], volume.passphraseFrom);
     checkPassphrase(context, path, volume.unlock);
     const name = typeof volume.device === "string" ? arrayName(volume.device) : undefined;
-    if (name !== undefined) checkArray(context, [...path, "device"], name);
-  }
-}
-
-/** A volume may lie on a declared array that has no filesystem of its own. */
-function checkArray(context: RuleContext, path: Path, name: string): void {
-  const { raid } = context.draft;
-  const array = raid?.find((entry) => entry?.name === name);
-  const isKnown = context.isSound(["raid"]) || (raid ?? []).every((entry) => entry?.name !== undefined);
-  if (array === undefined && isKnown) context.report(path, ruleSays.luksUndeclared(name));
-  const at = raid?.indexOf(array) ?? -1;
-  if (array !== undefined && array.filesystem !== "none" && context.isSound(["raid", at, "filesystem"])) {
-    context.report(path, ruleSays.luksFilesystem(name));
+    if (name === undefined) continue;
+    // A volume may lie on a declared array that has no filesystem of its own.
+    const [at, array] = arrays.get(name) ?? [];
+    if (array === undefined && isKnown) context.report([...path, "device"], ruleSays.luksUndeclared(name));
+    if (at === undefined || array?.filesystem === "none") continue;
+    if (context.isSound(["raid", at, "filesystem"])) {
+      context.report([...path, "device"], ruleSays.luksFilesystem(name));
+    }
   }
 }
 

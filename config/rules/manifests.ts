@@ -1,4 +1,5 @@
-import { LineCounter, parseAllDocuments } from "yaml";
+import { readManifest } from "../manifest.ts";
+import { decodeSays } from "../messages/decode.ts";
 import { ruleSays } from "../messages/rules.ts";
 import type { Path } from "../path.ts";
 import { entries, uniqueNames, type RuleContext } from "./rule.ts";
@@ -21,32 +22,14 @@ export function checkManifests(context: RuleContext): void {
 
 /** Each YAML document parses and is an object that Kubernetes could know. Empty ones among others are fine. */
 function checkContent(context: RuleContext, path: Path, content: string): void {
-  const lineCounter = new LineCounter();
-  const parsed = parseAllDocuments(content, { prettyErrors: false, lineCounter, logLevel: "silent" });
-  const documents = Array.isArray(parsed) ? parsed : [];
-  const broken = documents.flatMap(({ errors }) => errors)[0];
-  if (broken !== undefined) {
-    context.report(path, ruleSays.manifestBroken(Math.max(1, lineCounter.linePos(broken.pos[0]).line)));
-    return;
+  const manifest = readManifest(content);
+  if (manifest.kind === "broken") return context.report(path, ruleSays.manifestBroken(manifest.line));
+  if (manifest.kind === "too-deep") return context.report(path, decodeSays.tooDeep("value"));
+  for (const [index, object] of manifest.objects.entries()) {
+    const missing = (["apiVersion", "kind"] as const).find((field) => object !== null && !hasText(object, field));
+    if (missing !== undefined) return context.report(path, ruleSays.manifestNoObject(index + 1, missing));
   }
-  let objects = 0;
-  for (const [index, document] of documents.entries()) {
-    let object: unknown;
-    try {
-      object = document.toJS({ maxAliasCount: 1000 });
-    } catch {
-      context.report(path, ruleSays.manifestBroken(1));
-      return;
-    }
-    if (object === null || object === undefined) continue;
-    objects++;
-    const missing = (["apiVersion", "kind"] as const).find((field) => !hasText(object, field));
-    if (missing !== undefined) {
-      context.report(path, ruleSays.manifestNoObject(index + 1, missing));
-      return;
-    }
-  }
-  if (objects === 0) context.report(path, ruleSays.manifestEmpty());
+  if (manifest.objects.every((object) => object === null)) context.report(path, ruleSays.manifestEmpty());
 }
 
 function hasText(object: unknown, field: string): boolean {

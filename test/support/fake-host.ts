@@ -102,7 +102,7 @@ const VOLATILE = ["/etc/", "/run/", "/tmp/"];
 export function fakeHost(options: FakeHostOptions = {}): FakeHost {
   const keptEtc = options.keptEtc === undefined ? "/var/lib/corium/etc" : (options.keptEtc ?? undefined);
   const encoder = new TextEncoder();
-  const decoder = new TextDecoder();
+  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const calls: string[] = [];
   let nowMs = options.nowMs ?? Date.UTC(2026, 0, 1);
   let monotonicMs = 1_000;
