@@ -10,8 +10,7 @@ export interface Certificate {
 
 /** Every PEM certificate of the text; `undefined` for one that cannot be read. */
 export function readCertificates(pem: string): readonly (Certificate | undefined)[] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[\s\S]*?-----END CERTIFICATE-----/g) ?? [];
-  return blocks.map((block) => {
+  return pemBlocks(pem).map((block) => {
     try {
       const certificate = new X509Certificate(block);
       return {
@@ -24,6 +23,21 @@ export function readCertificates(pem: string): readonly (Certificate | undefined
       return undefined;
     }
   });
+}
+
+const BEGIN = "-----BEGIN CERTIFICATE-----";
+const END = "-----END CERTIFICATE-----";
+
+/** As a regular expression it would look for the end anew from each beginning. */
+function pemBlocks(pem: string): readonly string[] {
+  const blocks: string[] = [];
+  for (let at = pem.indexOf(BEGIN); at >= 0;) {
+    const end = pem.indexOf(END, at);
+    if (end < 0) break;
+    blocks.push(pem.slice(at, end + END.length));
+    at = pem.indexOf(BEGIN, end);
+  }
+  return blocks;
 }
 
 /** Of any kind: PKCS #8, RSA, EC, encrypted, OpenSSH. */

@@ -102,6 +102,11 @@ describe("documents that took for ever", () => {
     expect(paths(`role: single\nmanifests: [{name: a, files: [{name: a.yaml, content: "${content}"}]}]\n`)).toEqual([]);
   });
 
+  test("a CA that begins 30,000 times and never ends", () => {
+    const pem = "-----BEGIN CERTIFICATE-----".repeat(30_000);
+    expect(paths(`role: single\napi: {enabled: true, operatorCA: "${pem}"}\n`)).toEqual(["api.operatorCA"]);
+  });
+
   test("ten thousand devices that are all wrong", () => {
     const text = `role: single\nraid: [{name: a, level: 0, devices: [${many(10_000, () => "x")}]}]\n`;
     expect(paths(text)).toHaveLength(10_000);
