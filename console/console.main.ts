@@ -14,8 +14,9 @@ const usage = "usage: corium console TTY | corium console --once\n";
 const pollMs = 2_000;
 /** In service nothing moves fast, and each look asks k0s, mdadm and wg. */
 const calmPollMs = 15_000;
-/** A slow machine is looked at less often: looking costs it what it needs for its work. */
+/** A slow machine is looked at less often: looking costs it what it needs for its work. But who waits must see it end. */
 const restPerLook = 4;
+const longestRestMs = 10_000;
 
 export const consoleCommand: Command = async (argv, io) => {
   const [name] = argv;
@@ -87,7 +88,8 @@ async function show(tty: Tty, io: CommandIo): Promise<void> {
     }
     shown = next;
     const isCalm = view.node?.phase === "in-service" && view.node.operation === undefined;
-    if (typed.length === 0) await pause(Math.max(isCalm ? calmPollMs : pollMs, restPerLook * tookMs));
+    if (typed.length === 0)
+      await pause(Math.max(isCalm ? calmPollMs : pollMs, Math.min(restPerLook * tookMs, longestRestMs)));
   }
 
   async function pause(ms: number): Promise<void> {
