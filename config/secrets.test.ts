@@ -151,3 +151,13 @@ describe("checkResolvedSecret", () => {
     expect(judge("luks[vault].passphraseFrom", " \n")).toBe("secret-empty");
   });
 });
+
+test("a token or a key that was pasted into another field is not shown; a device and a hash are", () => {
+  const messageOf = (value: string): string =>
+    parseDocument(`role: single\nnetwork: { cni: ${value} }\n`, { nowMs: 0 }).findings[0]?.message ?? "";
+  const key = "cJ8k0Q2ZLrC3m6s1b5QvJ0t3dV9n7xYz4aBcDeFgHi0=";
+  for (const secret of ["H4sIAAAAAAAAA3VT0W7iOBT9lzxPOzYhHYG0D9", key])
+    expect(messageOf(secret)).toBe('wanted kuberouter, calico or custom, got "…"');
+  for (const plain of ["/dev/disk/by-id/ata-Samsung_SSD_870_EVO_S62B", "9e107d9d372bb6826bd81d3542a419d69e107d9d"])
+    expect(messageOf(plain)).toContain(plain);
+});

@@ -42,14 +42,18 @@ export const problem = (code: Code, message: string, hint?: string): Problem =>
 /**
  * Text of the user in quotes, cut so that a pasted file does not fill the screen. A line that lost its place may carry
  * a secret with its name into another field: what follows such a name is left out, and so is every line but the first.
+ * A token or key that was pasted into the wrong field has no name: no word that looks like base64 is shown.
  */
 export function quote(text: string): string {
   // More is never shown, and the pattern tries every way to share out a long run of blanks.
   const start = text.slice(0, 200);
   const line = start.replace(/\n[^]*/, "…");
   const safe = line.replace(/((?:token|pass|passphrase|key)["']?\s*[:\s]\s*)\S[^]*/i, "$1…");
-  return JSON.stringify(safe.length <= 60 ? safe : `${safe.slice(0, 56)}…`);
+  const shown = safe.replace(/[A-Za-z0-9+/=]{32,}/g, (word) => (isEncoded(word) ? "…" : word));
+  return JSON.stringify(shown.length <= 60 ? shown : `${shown.slice(0, 56)}…`);
 }
+
+const isEncoded = (word: string): boolean => [/[A-Z]/, /[a-z]/, /\d/].every((kind) => kind.test(word));
 
 export const oneOf = (values: readonly (string | number)[]): string =>
   values.length < 2 ? values.join("") : `${values.slice(0, -1).join(", ")} or ${values.at(-1)}`;

@@ -15,8 +15,10 @@ import { growDocument } from "./grammar.ts";
 import { NOW_MS } from "./properties.ts";
 import { leakIn, type Draw } from "./secrets.ts";
 
+/** The same documents each time, so that a change fails for what it changed; other seeds are for long runs. */
+const SEED_OF_CI = 1_142_617_716;
 const RUNS = Number(process.env["CORIUM_FUZZ_RUNS"] ?? 20_000);
-const SEED = Number(process.env["CORIUM_FUZZ_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const SEED = Number(process.env["CORIUM_FUZZ_SEED"] ?? SEED_OF_CI);
 /** Without a sign of life. A slow document is judged by the run itself, by its time on the processor. */
 const HANG_MS = 60_000;
 
