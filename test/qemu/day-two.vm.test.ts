@@ -80,6 +80,7 @@ describe("a node in service", () => {
     started = await startVm({
       name: "day-two",
       memoryMiB: 1536,
+      cpus: 2,
       disks: [system, { serial: "data-a", sizeMiB: 512 }, { serial: "data-b", sizeMiB: 512 }],
       forwards: [7443],
     });

@@ -106,7 +106,7 @@ export function qemuArgv(options: VmOptions, wiring: Wiring): string[] {
   // an emulator a fifth of each boot and hold nothing off in it.
   argv.push("-accel", wiring.accel === "tcg" ? "tcg,thread=multi" : "kvm");
   argv.push("-cpu", wiring.accel === "tcg" ? "Nehalem,model=28" : "host");
-  argv.push("-smp", String(options.cpus ?? 2), "-m", String(options.memoryMiB ?? 1024));
+  argv.push("-smp", String(options.cpus ?? 1), "-m", String(options.memoryMiB ?? 1024));
   argv.push("-nodefaults", "-no-user-config", "-display", "none", "-vga", "std", "-S");
   argv.push("-device", "virtio-rng-pci", "-rtc", `base=${options.clock ?? "utc"},clock=host`);
   argv.push("-qmp", `unix:${at("qmp")},server=on,wait=off`);

@@ -32,6 +32,7 @@ export interface VmOptions {
   /** Kept between starts of one machine (boot entries of OVMF); made when absent. */
   readonly firmwareVars?: string;
   readonly memoryMiB?: number;
+  /** Default 1: two emulated machines with two processors each wait for one another on a host that has two. */
   readonly cpus?: number;
   /** The kernel directly, without firmware's boot. */
   readonly kernel?: { readonly path: string; readonly initrd?: string; readonly append: string };

@@ -69,6 +69,7 @@ export async function startMachine(
   const options: VmOptions = {
     name: "corium-up",
     memoryMiB: 2048,
+    cpus: 2,
     disks,
     media: [{ path: iso, bootIndex: 1 }],
     shell: false,

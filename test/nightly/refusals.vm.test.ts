@@ -11,12 +11,12 @@ import { join } from "node:path";
 import type { NodeAnswer, OperationsAnswer } from "../../api/contract.ts";
 import { PARTITIONS } from "../../iso/layout.ts";
 import type { Operation } from "../../state/model.ts";
-import { diskDeviceId } from "./harness/argv.ts";
-import { createRaw, makeFilesystemInPartition, makeForeignArray, runTool, sha256 } from "./harness/disk.ts";
-import { liveBoot, testImage } from "./harness/image.ts";
-import { openOperator } from "./harness/node.ts";
-import type { DiskOptions } from "./harness/options.ts";
-import { type Vm, withVm } from "./harness/vm.ts";
+import { diskDeviceId } from "../qemu/harness/argv.ts";
+import { createRaw, makeFilesystemInPartition, makeForeignArray, runTool, sha256 } from "../qemu/harness/disk.ts";
+import { liveBoot, testImage } from "../qemu/harness/image.ts";
+import { openOperator } from "../qemu/harness/node.ts";
+import type { DiskOptions } from "../qemu/harness/options.ts";
+import { type Vm, withVm } from "../qemu/harness/vm.ts";
 
 const image = await testImage();
 const operator = await openOperator();
