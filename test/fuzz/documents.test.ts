@@ -1,5 +1,5 @@
 /**
- * Random documents, whole ones and broken ones, through everything that reads a document. budget: 300 s
+ * Random documents, whole ones and broken ones, through everything that reads a document. budget: 600 s
  *
  * CORIUM_FUZZ_RUNS and CORIUM_FUZZ_SEED set how many and which; the run is in a process of its own, since nothing else
  * ends a document that never does.
