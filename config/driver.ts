@@ -64,7 +64,8 @@ export async function findDocument(host: Host, context: SourceContext): Promise<
   if (argument !== undefined && pin !== undefined) return findPinned(argument, pin, before, notes);
   for (const [at, each] of before.entries()) {
     const found = await each(notes);
-    if (found.kind === "found") await noteShadowed(found, before.slice(at + 1), argument, notes);
+    if (found.kind === "found" && context.areShadowedUnnamed !== true)
+      await noteShadowed(found, before.slice(at + 1), argument, notes);
     if (found.kind !== "none") return found;
   }
   const named = argument === undefined ? undefined : await tryCandidate(argument, notes);

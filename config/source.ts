@@ -15,6 +15,8 @@ export interface SourceContext {
   readonly cmdline: string;
   /** Looks for seed media, when nothing more specific has answered. Without it there are none. */
   readonly readSeeds?: () => Promise<Result<SeedReading, AppError>>;
+  /** Whoever only wants the answer does not wait for media that come after it. */
+  readonly areShadowedUnnamed?: true;
 }
 
 /** What all seed media hold that are plugged in; `notes` say which were passed over, and why. */

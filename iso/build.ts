@@ -3,7 +3,7 @@
  * Every stage is cached by the hash of what goes into it, so that a change of the program alone remakes only the
  * squashfs and what lies around it.
  */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { makeBase } from "./build/base.ts";
@@ -57,6 +57,17 @@ function checkLock(listing: string, options: { readonly isRelease: boolean; read
   say(`warning: ${drift.length} packages differ from iso/packages.lock: ${shown.slice(0, 3).join("; ")}`);
 }
 
+/** Two builds at once each have one, named by their process; what builds that died left is removed. */
+function ownFolder(parent: string): string {
+  mkdirSync(parent, { recursive: true });
+  for (const name of readdirSync(parent))
+    if (!existsSync(`/proc/${name}`)) rmSync(join(parent, name), { recursive: true, force: true });
+  const folder = join(parent, String(process.pid));
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder);
+  return folder;
+}
+
 async function build(): Promise<void> {
   const { values } = parseArgs({
     options: {
@@ -84,11 +95,9 @@ async function build(): Promise<void> {
 
   const out = resolve(values.out);
   const cache = join(repository, "out/cache");
-  const work = join(repository, "out/work");
+  const work = ownFolder(join(repository, "out/work"));
   const epoch = buildTime();
   const version = await versionOf(isRelease);
-  rmSync(work, { recursive: true, force: true });
-  mkdirSync(work, { recursive: true });
   mkdirSync(out, { recursive: true });
 
   const k0s = getK0s({

@@ -292,6 +292,13 @@ describe("what the node's own document says of the API", () => {
     return readApiMode(host, await findOwnDocument({ host, paths, state: memoryState() }), { isClaimed: false });
   };
 
+  test("the document of this machine is the answer at once, while a stick that would not count is still being read", async () => {
+    const host = fakeHost({ files: { "/etc/corium/config.yaml": "role: single\napi: {enabled: false}\n" } });
+    const readSeeds = () => new Promise<never>(() => undefined);
+    const own = await findOwnDocument({ host, paths, state: memoryState(), readSeeds });
+    expect(own).toMatchObject({ kind: "found", origin: "/etc/corium/config.yaml" });
+  });
+
   test("nothing, off, insecure, an invalid document", async () => {
     expect(await mode(undefined)).toEqual({ isEnabled: true, isInsecure: false });
     expect(await mode("role: single\napi: {enabled: false}\n")).toMatchObject({ isEnabled: false });

@@ -40,6 +40,8 @@ export async function findOwnDocument(input: OwnDocumentInput): Promise<OwnDocum
   const source = await findDocument(host, {
     paths,
     cmdline: cmdline.ok ? cmdline.value : "",
+    // Bootstrap names them; the API must know at once whether it may open its port.
+    areShadowedUnnamed: true,
     ...(boot === undefined ? {} : { boot }),
     ...(readSeeds === undefined ? {} : { readSeeds }),
   });

@@ -6,6 +6,8 @@ import { temporaryWriter } from "../kit/temporary.ts";
 
 /** Deeper than anything that we keep. */
 const MAX_DEPTH = 8;
+/** Of the state; nothing may be mounted at or below them. */
+const OWN_FOLDERS = ["api", "etc", "ssh", "state", "tmp", "undo"];
 /** No write takes this long. */
 const OLD_MS = 600_000;
 
@@ -20,9 +22,11 @@ export interface SweepInput {
 export async function removeTemporaries({ host, paths, isNode }: SweepInput): Promise<readonly string[]> {
   const folders = isNode ? KEPT_ETC.filter((path) => path.endsWith("/")).map((path) => path.slice(0, -1)) : [];
   const removed: string[] = [];
-  for (const folder of [paths.stateDir, ...folders]) await sweep(host, folder, MAX_DEPTH, removed);
-  // Not what is mounted below it.
-  for (const folder of [paths.runDir, ...(isNode ? ["/etc"] : [])]) await sweep(host, folder, 0, removed);
+  const ours = OWN_FOLDERS.map((name) => `${paths.stateDir}/${name}`);
+  for (const folder of [...ours, ...folders]) await sweep(host, folder, MAX_DEPTH, removed);
+  // Data disks may be mounted below these: not looked at, however many files they hold.
+  for (const folder of [paths.stateDir, paths.runDir, ...(isNode ? ["/etc"] : [])])
+    await sweep(host, folder, 0, removed);
   return removed;
 }
 

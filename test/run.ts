@@ -3,7 +3,7 @@
  * then the virtual machines, two at a time. The last line is `N passed, N failed`; its numbers come from the reports
  * of the files it expected, not from what they print.
  */
-import { closeSync, existsSync, mkdirSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
@@ -39,7 +39,15 @@ async function runFile(file: TestFile): Promise<{ readonly verdict: Verdict; rea
   argv.push("--reporter=junit", `--reporter-outfile=${report}`, `./${file.path}`);
   // A file, not a pipe: what a test leaves running could hold a pipe open for ever.
   const log = openSync(`${base}.log`, "w");
-  const child = Bun.spawn(argv, { cwd: repository, stdin: "ignore", stdout: log, stderr: log, detached: true });
+  const child = Bun.spawn(argv, {
+    cwd: repository,
+    stdin: "ignore",
+    stdout: log,
+    stderr: log,
+    detached: true,
+    // As it is now: without this a child gets what this process was started with.
+    env: { ...process.env },
+  });
   alive.add(child.pid);
   let isOverBudget = false;
   const timer = setTimeout(() => {
@@ -71,7 +79,10 @@ async function runOne(file: TestFile, total: Total, of: number): Promise<void> {
   if (file.kind === "vm") say(`     …  ${file.path} (at most ${file.budgetSeconds} s)`);
   let { verdict, output } = await runFile(file);
   if (verdict.failed > 0 && output.includes(EMULATOR_FLAW_SAID)) {
-    say(`        ${file.path}: ${EMULATOR_FLAW_SAID}; the whole file once more`);
+    say(`        ${file.path}: ${EMULATOR_FLAW_SAID}; the whole file once more, after`);
+    for (const problem of verdict.problems) say(`        ${problem}`);
+    const log = join(reports, `${file.path.replaceAll("/", "_")}.log`);
+    renameSync(log, `${log}.broken`);
     ({ verdict, output } = await runFile(file));
   }
   const seconds = ((performance.now() - started) / 1000).toFixed(1).padStart(6);

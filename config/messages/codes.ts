@@ -49,7 +49,9 @@ export function quote(text: string): string {
   const start = text.slice(0, 200);
   const line = start.replace(/\n[^]*/, "…");
   const safe = line.replace(/((?:token|pass|passphrase|key)["']?\s*[:\s]\s*)\S[^]*/i, "$1…");
-  const shown = safe.replace(/[A-Za-z0-9+/=]{32,}/g, (word) => (isEncoded(word) ? "…" : word));
+  // `ID.SECRET` is the token that a join token holds.
+  const bare = safe.replace(/\b[a-z0-9]{6}\.[a-z0-9]{16}\b/g, "…");
+  const shown = bare.replace(/[A-Za-z0-9+/=]{32,}/g, (word) => (isEncoded(word) ? "…" : word));
   return JSON.stringify(shown.length <= 60 ? shown : `${shown.slice(0, 56)}…`);
 }
 

@@ -15,7 +15,7 @@ export const kindName = {
   oneOfTexts: (values: readonly (string | number)[]): string => `text (${values.join(", ")})`,
   /** Without its value, which may be a secret. */
   some: (type: string): string => (type === "string" ? "text" : `a ${type}`),
-  theText: (text: string): string => `the text ${JSON.stringify(text)}`,
+  theText: (text: string): string => `the text ${quote(text)}`,
   the: (type: string, source: string): string => `the ${type} ${source}`,
 };
 
