@@ -1,4 +1,4 @@
-// budget: 2000 s
+// budget: 3000 s
 /** Documents of seed media, and those that the kernel command line names: from the medium, from an https server. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -11,7 +11,7 @@ import { synchronizeClock } from "./harness/inside.ts";
 import type { DiskOptions } from "./harness/options.ts";
 import { withVm } from "./harness/vm.ts";
 
-const LONG_MS = 400_000;
+const LONG_MS = 900_000;
 const DOCUMENT = `role: single
 node: { name: unattended }
 install: { disk: { serial: system } }
@@ -84,7 +84,7 @@ describe("a seed medium", () => {
         await vm.shell.must(untilPartitioned, LONG_MS);
         expect(await vm.shell.must("grep -c /run/corium/seed /proc/mounts || true")).toBe("0");
         await vm.console.expect(/reboot: Restarting system/, LONG_MS);
-        await vm.waitExit(30_000);
+        await vm.waitExit(120_000);
       });
       const installed = { ...system, bootIndex: 0 };
       await withVm({ name: "sources-stickless", memoryMiB: 1536, disks: [installed] }, async (vm) => {
@@ -140,7 +140,7 @@ describe("a document that the kernel command line names", () => {
         } as const;
         await withVm({ ...install, ...boot(append) }, async (vm) => {
           await vm.console.expect(/reboot: Restarting system/, LONG_MS);
-          await vm.waitExit(30_000);
+          await vm.waitExit(120_000);
         });
         expect(server.requests).toContain("GET /node.yaml");
       } finally {

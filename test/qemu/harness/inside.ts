@@ -81,7 +81,7 @@ export const synchronizeClock = (shell: Shell): Promise<string> =>
   shell.must(
     `until systemctl is-active -q systemd-timesyncd; do sleep 0.2; done
      touch /run/systemd/timesync/synchronized`,
-    120_000,
+    300_000,
   );
 
 /** Switches a fault of the stand-in on (k0s-sim/stand-in.ts); a reboot switches it off: it is not kept. */

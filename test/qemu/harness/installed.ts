@@ -24,7 +24,7 @@ const DOCUMENT = `api: { enabled: true, awaitConfig: true }
 install: { disk: { serial: system } }
 `;
 const SIZE_MIB = 6144;
-const INSTALL_TIMEOUT_MS = 400_000;
+const INSTALL_TIMEOUT_MS = 900_000;
 /** A few, so that two trees and a run that is under way keep theirs. */
 const KEPT = 3;
 
@@ -75,7 +75,7 @@ async function install(image: TestImage, path: string): Promise<void> {
     async (vm) => {
       // A bootstrap that failed does not restart the machine, and a kernel that panicked says something else.
       await vm.console.expect(/reboot: Restarting system/, INSTALL_TIMEOUT_MS);
-      await vm.waitExit(30_000);
+      await vm.waitExit(120_000);
     },
   );
   await runTool(["qemu-img", "check", "-q", path]);
