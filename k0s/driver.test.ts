@@ -116,9 +116,10 @@ test("k0s that answered is ready, also when a slow machine lets the next questio
   const flaky = fakeK0s();
   const { fake, context } = machine(flaky);
   let answers = 0;
-  fake.programs.set("k0s", (request, host) => {
-    const answer = flaky.program(request, host);
-    if (request.argv[1] !== "status" || answer.exitCode !== 0) return answer;
+  fake.programs.set("k0s", async (request, host) => {
+    const answer = await flaky.program(request, host);
+    const isAnswer = typeof answer === "string" || (answer.exitCode ?? 0) === 0;
+    if (request.argv[1] !== "status" || !isAnswer) return answer;
     answers += 1;
     return answers === 1 ? answer : { exitCode: null, signal: "SIGTERM", timedOut: true, durationMs: 10_000 };
   });
