@@ -19,3 +19,16 @@ test("a manifest of blank lines, a Secret of 20,000 values", () => {
   expect(shown).not.toContain("hunter2");
   expect(shown).toContain("+  k19999: hmac-sha256:");
 });
+
+test("an alias to a value of a Secret ended the plan; one that brings its values in showed them", () => {
+  const shownOf = (text: string): string =>
+    unifiedDiff("/var/lib/k0s/manifests/a/a.yaml", undefined, `apiVersion: v1\nkind: Secret\n${text}`, "key");
+  for (const text of [
+    "data: {a: &x aHVudGVyMg==}\nmetadata: {annotations: {c: *x}}\n",
+    "metadata: {annotations: {c: &x aHVudGVyMg==}}\ndata: {a: *x}\n",
+    "x-values: &s {a: aHVudGVyMg==}\nstringData: *s\n",
+  ]) {
+    expect(shownOf(text)).not.toContain("aHVudGVyMg");
+    expect(shownOf(text)).toContain("hmac-sha256:");
+  }
+});

@@ -1,8 +1,12 @@
 /** Rendered files as people may see them: unified diffs without secrets. */
 import { createTwoFilesPatch } from "diff";
-import { isMap, isScalar, parseAllDocuments } from "yaml";
+import { type Document, isMap, isScalar, parseAllDocuments, visit } from "yaml";
 import { K0S_MANIFESTS } from "../k0s/paths.ts";
 import { fingerprint, maskText } from "./fingerprint.ts";
+
+const SECRET_DATA = ["data", "stringData"] as const;
+/** A document that would grow beyond all bounds was refused when it was read. */
+const MOST_ALIASES = 100_000;
 
 /** The values of a Kubernetes Secret are secrets, whatever their keys are called. */
 function maskManifest(text: string, key: string): string {
@@ -10,7 +14,11 @@ function maskManifest(text: string, key: string): string {
   const secrets = documents.filter((document) => document.get("kind") === "Secret");
   if (secrets.length === 0) return text;
   for (const document of secrets) {
-    for (const field of ["data", "stringData"]) {
+    if (hasAlias(document)) {
+      maskAliased(document, key);
+      continue;
+    }
+    for (const field of SECRET_DATA) {
       const data = document.get(field);
       if (!isMap(data)) continue;
       for (const pair of data.items) {
@@ -20,6 +28,30 @@ function maskManifest(text: string, key: string): string {
     }
   }
   return documents.map(String).join("");
+}
+
+function hasAlias(document: Document): boolean {
+  let found = false;
+  visit(document, {
+    Alias: () => {
+      found = true;
+      return visit.BREAK;
+    },
+  });
+  return found;
+}
+
+/** An alias may carry a value of the Secret anywhere, or bring it in: written out, and masked wherever it stands. */
+function maskAliased(document: Document, key: string): void {
+  const plain = document.toJS({ maxAliasCount: MOST_ALIASES }) as Readonly<Record<string, unknown>>;
+  const values = new Set(SECRET_DATA.flatMap((field) => Object.values(plain[field] ?? {}).map(String)));
+  const masked = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(masked);
+    if (typeof value === "object" && value !== null)
+      return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, masked(each)]));
+    return values.has(String(value)) ? fingerprint(key, String(value)) : value;
+  };
+  document.contents = document.createNode(masked(plain), { aliasDuplicateObjects: false });
 }
 
 const shown = (path: string, text: string, key: string): string =>
