@@ -3,6 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { EXIT_DISABLED, WATCHDOG_MS } from "../api/serve.main.ts";
 import { installedGrubConfig, mediumGrubConfig } from "./grub.ts";
 
 const lib = join(import.meta.dir, "rootfs/usr/lib/systemd");
@@ -66,5 +67,14 @@ describe("the API", () => {
     expect(valuesOf(apid, "Type")).toEqual(["notify"]);
     expect(Number(valuesOf(apid, "WatchdogSec")[0])).toBeGreaterThan(0);
     expect(valuesOf(apid, "Restart")).toEqual(["always"]);
+  });
+
+  test("one that feeds its watchdog is not killed by it when a few meals come late", () => {
+    expect(Number(valuesOf(apid, "WatchdogSec")[0]) * 1000).toBeGreaterThanOrEqual(10 * WATCHDOG_MS);
+  });
+
+  test("one that its document turns off stays off, and is no failed unit", () => {
+    expect(valuesOf(apid, "RestartPreventExitStatus")).toEqual([String(EXIT_DISABLED)]);
+    expect(valuesOf(apid, "SuccessExitStatus")).toEqual([String(EXIT_DISABLED)]);
   });
 });
