@@ -9,6 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Operation } from "../../state/model.ts";
+import { HELLO_ADDON, K0S_UNIT, MIRRORED_NODE } from "../qemu/harness/documents.ts";
 import { createRaw, readAt } from "../qemu/harness/disk.ts";
 import { testImage } from "../qemu/harness/image.ts";
 import { contentOfFiles, readDatabase, setFault, synchronizeClock, unitRun } from "../qemu/harness/inside.ts";
@@ -17,25 +18,8 @@ import { openOperator } from "../qemu/harness/node.ts";
 import type { DiskOptions } from "../qemu/harness/options.ts";
 import { freePort, type Vm, withVm } from "../qemu/harness/vm.ts";
 
-const K0S = "k0scontroller.service";
 const MARKER = "/var/lib/corium/bootstrapped";
-const base = `role: single
-cluster: { name: demo }
-node: { name: node1 }
-api: { enabled: true }
-raid:
-  - name: data
-    level: 1
-    devices: [{ serial: data-a }, { serial: data-b }]
-    mountPoint: /var/lib/k0s
-`;
-const withAddon = `${base}addons:
-  - name: hello
-    chart: site/hello
-    version: 1.2.3
-    namespace: hello
-    repository: { name: site, url: https://charts.example.com }
-`;
+const withAddon = `${MIRRORED_NODE}${HELLO_ADDON}`;
 const withNewerAddon = withAddon.replace("1.2.3", "1.2.4");
 
 const image = await testImage();
@@ -154,8 +138,8 @@ async function expectWhole(vm: Vm): Promise<void> {
   await waitHealthy();
   expect(await shell.must("mdadm --detail --export /dev/md/data | sed -n s/^MD_UUID=//p")).toBe(arrayUuid);
   expect(await shell.must("findmnt -no SOURCE,FSTYPE,LABEL /var/lib/k0s")).toMatch(/^\/dev\/md\S+ +ext4 +corium-data$/);
-  expect(await shell.must("systemctl list-unit-files --no-legend 'k0s*' | awk '{print $1}'")).toBe(K0S);
-  expect(await unitRun(shell, K0S)).toMatchObject({ activeState: "active", restarts: 0 });
+  expect(await shell.must("systemctl list-unit-files --no-legend 'k0s*' | awk '{print $1}'")).toBe(K0S_UNIT);
+  expect(await unitRun(shell, K0S_UNIT)).toMatchObject({ activeState: "active", restarts: 0 });
   expect(await shell.must(`ls ${MARKER}`)).toBe(MARKER);
   expect(await bootstraps()).toMatchObject([{ phase: "succeeded" }]);
   // What is kept of /etc is put in place without a word: the image's own links are not part of it.
@@ -179,7 +163,7 @@ async function cutInMkfs(at: Machine): Promise<boolean> {
         iops_rd: 0,
         iops_wr: 0,
       });
-    await operator.enroll(vm, "node1", 240_000, base);
+    await operator.enroll(vm, "node1", 240_000, MIRRORED_NODE);
     // Sees mkfs, and sees something of it go to the array; at the end mkfs must still be there.
     const seen = await vm.shell.must(
       `found=
@@ -221,12 +205,12 @@ describe("power is cut", () => {
     await boot(machine(), "cut-install", async (vm) => {
       // Bootstrap is held at the very moment that the unit appears: nothing after `k0s install` has happened yet.
       const held = await vm.shell.must(
-        `[ ! -e /etc/systemd/system/${K0S} ] || { echo too late; exit 1; }
-         until [ -e /etc/systemd/system/${K0S} ]; do :; done
+        `[ ! -e /etc/systemd/system/${K0S_UNIT} ] || { echo too late; exit 1; }
+         until [ -e /etc/systemd/system/${K0S_UNIT} ]; do :; done
          pid=$(systemctl show corium-bootstrap -p MainPID --value)
          kill -STOP $pid && sed -n 's/^State:[[:space:]]*//p' /proc/$pid/status
          [ ! -e ${MARKER} ] || { echo too late; exit 1; }
-         systemctl show ${K0S} -p ActiveState --value`,
+         systemctl show ${K0S_UNIT} -p ActiveState --value`,
         300_000,
       );
       expect(held).toMatch(/^T \(stopped\)\ninactive$/);
@@ -240,7 +224,7 @@ describe("power is cut", () => {
   test("after k0s was started, before the marker", async () => {
     const cut = async (vm: Vm): Promise<void> => {
       await waitForStep("k0s:ready", 300_000);
-      expect(await unitRun(vm.shell, K0S)).toMatchObject({ activeState: "active" });
+      expect(await unitRun(vm.shell, K0S_UNIT)).toMatchObject({ activeState: "active" });
       expect(await vm.shell.must(`[ -e ${MARKER} ] && echo there || echo absent`)).toBe("absent");
       await vm.kill();
     };
@@ -258,11 +242,11 @@ describe("power is cut", () => {
       const database = await readDatabase(shell);
       documents = { documents: database.documents, baseline: database.baseline };
       await setFault(shell, "never-ready");
-      const pid = (await unitRun(shell, K0S)).mainPid;
+      const pid = (await unitRun(shell, K0S_UNIT)).mainPid;
       writeFileSync(join(operator.directory, "addon.yaml"), withAddon);
       const applying = operator.cctl(["apply", "node1", "--file", "addon.yaml", "--yes"], 120_000);
       await shell.must(
-        `until pid=$(systemctl show ${K0S} -p MainPID --value) && [ "$pid" != ${pid} ] && [ "$pid" != 0 ]; do sleep 0.2; done
+        `until pid=$(systemctl show ${K0S_UNIT} -p MainPID --value) && [ "$pid" != ${pid} ] && [ "$pid" != 0 ]; do sleep 0.2; done
          grep -q site/hello /etc/k0s/k0s.yaml && grep -q site/hello /var/lib/corium/etc/k0s/k0s.yaml`,
         120_000,
       );
@@ -287,7 +271,7 @@ describe("power is cut", () => {
       expect((await operator.cctl(["diff", "node1"])).stdout).toBe("in-sync\n");
       expect(await shell.must("systemctl show corium-bootstrap -p ConditionResult --value")).toBe("no");
       // k0s waited for that: it never read the file that was taken back, so nothing was released and uninstalled again.
-      const log = await shell.must(`journalctl --boot --unit ${K0S} --output cat`);
+      const log = await shell.must(`journalctl --boot --unit ${K0S_UNIT} --output cat`);
       expect(log.match(/control plane is up/g)).toHaveLength(1);
       expect(log).not.toContain("hello");
 

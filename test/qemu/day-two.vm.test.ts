@@ -8,35 +8,20 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Operation } from "../../state/model.ts";
+import { HELLO_ADDON, K0S_UNIT, MIRRORED_NODE } from "./harness/documents.ts";
 import { testImage } from "./harness/image.ts";
 import { contentOfFiles, keptFiles, readDatabase, synchronizeClock, unitRun } from "./harness/inside.ts";
 import { installedSystem } from "./harness/installed.ts";
 import { openOperator } from "./harness/node.ts";
 import { startVm, type Vm } from "./harness/vm.ts";
 
-const K0S = "k0scontroller.service";
-const base = `role: single
-cluster: { name: demo }
-node: { name: node1 }
-api: { enabled: true }
-raid:
-  - name: data
-    level: 1
-    devices: [{ serial: data-a }, { serial: data-b }]
-    mountPoint: /var/lib/k0s
-wireguard:
+const base = `${MIRRORED_NODE}wireguard:
   - name: wg0
     address: 10.9.0.1/24
     listenPort: 51820
     generateKey: true
 `;
-const withAddon = `${base}addons:
-  - name: hello
-    chart: site/hello
-    version: 1.2.3
-    namespace: hello
-    repository: { name: site, url: https://charts.example.com }
-    values: { greeting: good morning }
+const withAddon = `${base}${HELLO_ADDON}    values: { greeting: good morning }
 `;
 
 const image = await testImage();
@@ -71,7 +56,7 @@ async function operations(): Promise<readonly Operation[]> {
 /** All that must not differ when nothing was written and nothing restarted. */
 async function everything(): Promise<unknown> {
   const { shell } = machine();
-  return { files: await keptFiles(shell), database: await readDatabase(shell), k0s: await unitRun(shell, K0S) };
+  return { files: await keptFiles(shell), database: await readDatabase(shell), k0s: await unitRun(shell, K0S_UNIT) };
 }
 
 describe("a node in service", () => {
@@ -90,7 +75,7 @@ describe("a node in service", () => {
     const node = await operator.waitInService("node1", 900_000);
     expect(node.storage.arrays).toMatchObject([{ name: "data", active: 2, expected: 2 }]);
     expect(node.overlay).toMatchObject([{ name: "wg0", up: true }]);
-    expect((await unitRun(started.shell, K0S)).activeState).toBe("active");
+    expect((await unitRun(started.shell, K0S_UNIT)).activeState).toBe("active");
   }, 2_000_000);
 
   test("an add-on: the plan names the restart, a dry run does nothing, the apply makes a release of it", async () => {
@@ -103,13 +88,13 @@ describe("a node in service", () => {
     expect(dry).toMatch(/\+ +- chartname: "site\/hello"/);
     expect(await everything()).toEqual(before);
 
-    const pid = (await unitRun(shell, K0S)).mainPid;
+    const pid = (await unitRun(shell, K0S_UNIT)).mainPid;
     const applied = await operator.must(applyArgv(document), 600_000);
     expect(applied).toContain("restarts k0scontroller");
     expect(applied).toContain("applied: restarted k0scontroller");
     expect(await shell.must("cat /etc/k0s/k0s.yaml")).toContain('chartname: "site/hello"');
     expect(await shell.must("cat /etc/corium/config.yaml")).toBe(withAddon.trimEnd());
-    const k0s = await unitRun(shell, K0S);
+    const k0s = await unitRun(shell, K0S_UNIT);
     expect(k0s).toMatchObject({ activeState: "active", restarts: 0 });
     expect(k0s.mainPid).not.toBe(pid);
     const chart = await shell.must("k0s kubectl get chart -n kube-system k0s-addon-chart-hello -o json");
@@ -166,7 +151,7 @@ describe("a node in service", () => {
   test("k0s does not come back: the change undoes itself and says why with the journal's tail", async () => {
     const { shell } = machine();
     const before = { content: await contentOfFiles(shell), database: await readDatabase(shell) };
-    const pid = (await unitRun(shell, K0S)).mainPid;
+    const pid = (await unitRun(shell, K0S_UNIT)).mainPid;
     // Valid for k0s, and it can't start: the port is that of this node's own API.
     const broken = `${withAddon}k0s: { patch: { spec: { api: { k0sApiPort: 7443 } } } }\n`;
     const failed = await operator.cctl(applyArgv(file("broken.yaml", broken)), 600_000);
@@ -184,7 +169,7 @@ describe("a node in service", () => {
       documents: before.database.documents,
       baseline: before.database.baseline,
     });
-    const k0s = await unitRun(shell, K0S);
+    const k0s = await unitRun(shell, K0S_UNIT);
     expect(k0s.activeState).toBe("active");
     expect(k0s.mainPid).not.toBe(pid);
     expect(await shell.must("k0s kubectl get --raw /readyz")).toContain("ok");
@@ -194,7 +179,7 @@ describe("a node in service", () => {
 
   test("upgrades are a timer and restart nothing; an apply that failed before is not in the way", async () => {
     const { shell } = machine();
-    const k0s = await unitRun(shell, K0S);
+    const k0s = await unitRun(shell, K0S_UNIT);
     const timer = (schedule: string): string =>
       file("timer.yaml", `${withAddon}upgrades: { automatic: download, schedule: "${schedule}" }\n`);
     for (const schedule of ["Mon *-*-* 03:00:00", "Tue *-*-* 04:30:00"]) {
@@ -205,7 +190,7 @@ describe("a node in service", () => {
       expect(shown).toContain("ActiveState=active");
       expect(shown).toContain(`OnCalendar=${schedule}`);
     }
-    expect(await unitRun(shell, K0S)).toEqual(k0s);
+    expect(await unitRun(shell, K0S_UNIT)).toEqual(k0s);
     expect((await operator.cctl(["diff", "node1"])).stdout).toBe("in-sync\n");
   }, 700_000);
 });

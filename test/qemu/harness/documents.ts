@@ -1,0 +1,22 @@
+/** The node that tests of a whole life have in common: one machine, its data on a mirror of two disks. */
+export const K0S_UNIT = "k0scontroller.service";
+
+export const MIRRORED_NODE = `role: single
+cluster: { name: demo }
+node: { name: node1 }
+api: { enabled: true }
+raid:
+  - name: data
+    level: 1
+    devices: [{ serial: data-a }, { serial: data-b }]
+    mountPoint: /var/lib/k0s
+`;
+
+/** To be put behind a document; further keys of the add-on may follow it, indented by four. */
+export const HELLO_ADDON = `addons:
+  - name: hello
+    chart: site/hello
+    version: 1.2.3
+    namespace: hello
+    repository: { name: site, url: https://charts.example.com }
+`;
