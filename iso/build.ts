@@ -21,6 +21,7 @@ const USAGE = `usage: bun iso/build.ts [OPTION…]
   --k0s download|PATH|sim|none  where k0s comes from (default: download); sim and none: development images only
   --k0s-version VERSION         one of iso/k0s.lock.json
   --config FILE                 bake a document in
+  --args ARGUMENTS              more kernel arguments of the live system: "corium.ntp=10.0.0.1 hostname=n1"
   --dev-shell                   a root shell on ttyS1, for tests; development images only
   --release                     refuse everything that must not be shipped, and compress well
   --update-lock                 write iso/packages.lock from what Debian has today (with --k0s sim: of all packages)
@@ -74,6 +75,7 @@ async function build(): Promise<void> {
       k0s: { type: "string", default: "download" },
       "k0s-version": { type: "string" },
       config: { type: "string" },
+      args: { type: "string" },
       "dev-shell": { type: "boolean", default: false },
       release: { type: "boolean", default: false },
       "update-lock": { type: "boolean", default: false },
@@ -92,6 +94,11 @@ async function build(): Promise<void> {
   }
   if (values.config !== undefined && !existsSync(values.config))
     throw new BuildError(`--config ${values.config}: no such file`);
+  // GRUB and iPXE read them as scripts.
+  if (values.args !== undefined && !/^[\w =.,:/@%+[\]-]+$/.test(values.args))
+    throw new BuildError(
+      "--args: letters, digits, spaces and = . , : / @ % + - _ [ ] only: boot loaders read it as script",
+    );
 
   const out = resolve(values.out);
   const cache = join(repository, "out/cache");
@@ -135,6 +142,7 @@ async function build(): Promise<void> {
     version,
     epoch,
     ...(values.config !== undefined && { baked: readFileSync(values.config, "utf8") }),
+    ...(values.args !== undefined && { args: values.args }),
   };
   const iso = join(out, `corium-${version}-amd64.iso`);
   makeIso(boot, image, iso, media);

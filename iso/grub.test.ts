@@ -73,7 +73,11 @@ describe("GRUB configuration", () => {
   });
 
   test("every kernel is told how to end a panic, and takes nothing from firmware tables", () => {
-    for (const text of [scripts.installed, scripts.medium, ipxeScript({ ...image, sha256: "00", isBaked: false })]) {
+    for (const text of [
+      scripts.installed,
+      scripts.medium,
+      ipxeScript({ ...image, sha256: "00", isBaked: false, args: "" }),
+    ]) {
       expect(text).toContain("panic=10");
       expect(text).toContain("systemd.import_credentials=no");
       expect(text).toContain("raid=noautodetect");
@@ -83,11 +87,12 @@ describe("GRUB configuration", () => {
 
 describe("iPXE script", () => {
   test("B123: one temporary network error does not end the boot: every fetch is tried again, and its address is shown", () => {
-    const text = ipxeScript({ ...image, sha256: "cd".repeat(32), isBaked: true });
+    const text = ipxeScript({ ...image, sha256: "cd".repeat(32), isBaked: true, args: "corium.ntp=10.0.0.1" });
     const fetches = text.split("\n").filter((line) => /^(kernel|initrd|boot)\b/.test(line));
     expect(fetches.length).toBe(4);
     for (const line of fetches) expect(line).toEndWith("|| goto failed");
     expect(text).toMatch(/:failed\necho .*\$\{cwduri\}/);
     expect(text).toContain(`corium.sha256=${"cd".repeat(32)}`);
+    expect(text).toContain("isset ${args} || set args corium.ntp=10.0.0.1\n");
   });
 });

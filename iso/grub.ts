@@ -252,7 +252,9 @@ configfile ($root)/boot/grub/grub.cfg
 }
 
 /** `boot.ipxe`: relative to its own address; each fetch is retried for ever and names what failed. */
-export function ipxeScript(image: MediumImage & { readonly sha256: string; readonly isBaked: boolean }): string {
+export function ipxeScript(
+  image: MediumImage & { readonly sha256: string; readonly isBaked: boolean; readonly args: string },
+): string {
   const initrds = image.isBaked ? "initrd=initrd-net initrd=baked.img" : "initrd=initrd-net";
   return `#!ipxe
 # Corium ${image.version}. Needs: vmlinuz, initrd-net, initrd and root.squashfs beside this file; root.squashfs is checked by its hash.
@@ -260,7 +262,7 @@ export function ipxeScript(image: MediumImage & { readonly sha256: string; reado
 # \`base\`, the address of the folder of root.squashfs with a slash at its end.
 isset \${net0/ip} || dhcp
 isset \${base} || set base \${cwduri}
-:again
+${image.args === "" ? "" : `isset \${args} || set args ${image.args}\n`}:again
 imgfree
 echo Corium ${image.version}: loading from \${cwduri}
 kernel vmlinuz ${initrds} ${fixedKernelArgs()} ${DEFAULT_CONSOLES} corium.mode=live corium.roothash=${image.rootHash} corium.hashoffset=${image.hashOffsetBytes} corium.root=\${base}root.squashfs corium.sha256=${image.sha256} BOOTIF=01-\${netX/mac:hexhyp} \${args} || goto failed

@@ -16,6 +16,8 @@ export interface MediaOptions {
   readonly epoch: number;
   /** A document baked in; travels as a further segment of the initramfs, so that the root stays as it is. */
   readonly baked?: string;
+  /** Kernel arguments of the live system, put where a person would put theirs. */
+  readonly args?: string;
 }
 
 function link(from: string, to: string): void {
@@ -57,6 +59,7 @@ export function makeIso(boot: BootFiles, image: RootImage, iso: string, options:
   link(join(boot.folder, "initrd"), join(tree, "corium/initrd"));
   link(image.file, join(tree, "corium/root.img"));
   if (options.baked !== undefined) writeFileSync(join(tree, "corium/baked.img"), bakedSegment(options.baked));
+  if (options.args !== undefined) writeFileSync(join(tree, "corium/args"), `args="${options.args}"\n`);
 
   link(join(boot.folder, "eltorito.img"), join(tree, "boot/grub/eltorito.img"));
   const esp = join(options.work, "esp.img");
@@ -112,7 +115,8 @@ export function makePxe(boot: BootFiles, image: RootImage, folder: string, optio
   link(image.file, join(folder, "root.squashfs"));
   const isBaked = options.baked !== undefined;
   if (options.baked !== undefined) writeFileSync(join(folder, "baked.img"), bakedSegment(options.baked));
-  writeFileSync(join(folder, "boot.ipxe"), ipxeScript({ ...image, version: options.version, isBaked }));
+  const { version, args = "" } = options;
+  writeFileSync(join(folder, "boot.ipxe"), ipxeScript({ ...image, version, isBaked, args }));
 }
 
 /** What an installation writes to a disk, for tools and tests outside the image; the cache forgets. */

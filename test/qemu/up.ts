@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, rmSync, statSync } from "node:fs";
 import { join, relative } from "node:path";
 import type { NodeAnswer, OperationsAnswer } from "../../api/contract.ts";
 import { EMULATOR_FLAW_SAID } from "./harness/serial.ts";
+import { serveTime, TIME_SERVER_ARGUMENT } from "./harness/time-server.ts";
 import { type Machine, attachConsole, folder, runningMachine, startMachine, stopMachine } from "./up/machine.ts";
 
 const repository = join(import.meta.dir, "../..");
@@ -90,7 +91,8 @@ async function buildIso(): Promise<string> {
   await must([process.execPath, "iso/compile.ts"]);
   await must([join(repository, "out/corium"), "validate", document]);
   say("building the ISO with this document and the STAND-IN for k0s (it is not Kubernetes)");
-  const argv = [process.execPath, "iso/build.ts", "--k0s", "sim", "--config", document, "--out", folder];
+  const argv = [process.execPath, "iso/build.ts", "--k0s", "sim", "--config", document];
+  argv.push("--args", TIME_SERVER_ARGUMENT, "--out", folder);
   // Its own progress is what a person wants to see meanwhile.
   const child = Bun.spawn(argv, { cwd: repository, stdin: "ignore", stdout: "inherit", stderr: "inherit" });
   if ((await child.exited) !== 0) throw new Error("the image was not built");
@@ -109,6 +111,8 @@ async function up(): Promise<void> {
   stopMachine();
   const iso = await buildIso();
   say("booting it on a virtual machine: one empty system disk, two empty data disks");
+  // Until this program ends, which is when the node is in service.
+  await serveTime();
   for (let tries = 1; ; tries += 1) {
     const flaw = Promise.withResolvers<never>();
     // It may come when nobody waits any more.
