@@ -34,8 +34,16 @@ export function describeSignature(signature: Signature): string {
   return `${signature.type}${label} on ${signature.where}`;
 }
 
+/** ZFS repeats itself five hundred times on one disk: of more than two alike only the first is told, and how many. */
+function describeAlike(alike: readonly Signature[]): readonly string[] {
+  const [first] = alike;
+  if (first === undefined || alike.length <= 2) return alike.map(describeSignature);
+  return [`${describeSignature(first)} and ${alike.length - 1} other places`];
+}
+
 export function describeContent(disk: Disk): string {
-  const seen = disk.signatures.map(describeSignature);
+  const kinds = Map.groupBy(disk.signatures, ({ type, label, device }) => JSON.stringify([type, label, device]));
+  const seen = [...kinds.values()].flatMap(describeAlike);
   const bare = disk.partitions.filter((part) => !disk.signatures.some((each) => each.device === part.path));
   const partitions = bare.map((part) => `partition ${part.number} (${formatSize(part.sizeBytes)})`);
   return [...seen, ...partitions].join(", ");

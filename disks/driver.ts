@@ -189,8 +189,10 @@ async function readMembers(
     const examined = await host.exec({ argv: ["mdadm", "--examine", "--export", node.path] });
     const superblock = examined.exitCode === 0 ? parseExamineExport(examined.stdout) : undefined;
     if (superblock === undefined) {
-      // 1: mdadm knows no such superblock, e.g. a firmware RAID of another maker. Anything else is a failure to read.
-      if (examined.exitCode !== 1 && examined.exitCode !== 0)
+      // 1: mdadm knows no such superblock, e.g. a firmware RAID of another maker. Anything else is a failure to read,
+      // and what was not read could be ours; firmware RAID never is, and mdadm dies of some that is broken.
+      const isNative = (signatures.get(node.path) ?? []).some((each) => each.type === "linux_raid_member");
+      if (isNative && examined.exitCode !== 1 && examined.exitCode !== 0)
         unknown.push(`${node.path}: mdadm failed: ${howItEnded(examined)}`);
       continue;
     }

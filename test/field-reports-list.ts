@@ -36,6 +36,7 @@ export const AREAS: readonly ReportArea[] = [
       report("B010", "the disk that was shown is not the one that is written"),
       report("B012", "wiping fails as busy: LVM stands on an array on the disk"),
       report("B014", "an array of another system is silently adopted"),
+      report("B015", "old metadata that nobody looked for make another system take the disk over"),
       report("B018", "an installation that reports success does not boot"),
       report("B019", "on a disk with sectors of 4096 bytes the written table can't be seen"),
       report("B020", "the boot partition of a 4Kn disk can't be mounted by the firmware"),

@@ -3,15 +3,40 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DiskSpec, Document, RaidSpec } from "../../config/document.ts";
 import type { Inventory } from "../../kit/disk.ts";
+import type { RecordedMachine } from "./recorded.ts";
+import { replay } from "./recorded.ts";
+import { threeHundredDisks } from "./three-hundred-disks.ts";
 
-export const machineNames: readonly string[] = readdirSync(import.meta.dir)
-  .filter((file) => file.endsWith(".json"))
-  .map((file) => file.slice(0, -".json".length))
-  .sort();
+const folder = join(import.meta.dir, "recorded");
+const ending = /\.json$/;
+
+const recordings: ReadonlyMap<string, RecordedMachine> = new Map([
+  ...readdirSync(folder)
+    .filter((file) => ending.test(file))
+    .toSorted()
+    .map((file) => {
+      const text = readFileSync(join(folder, file), "utf8");
+      return [file.replace(ending, ""), JSON.parse(text) as RecordedMachine] as const;
+    }),
+  ["three-hundred-disks", threeHundredDisks()],
+]);
+
+export const machineNames: readonly string[] = [...recordings.keys()];
+
+const inventories: ReadonlyMap<string, Inventory> = new Map(
+  await Promise.all([...recordings].map(async ([name, recorded]) => [name, await replay(recorded)] as const)),
+);
+
+export function recordedMachine(name: string): RecordedMachine {
+  const recorded = recordings.get(name);
+  if (recorded === undefined) throw new Error(`there is no machine ${name}`);
+  return recorded;
+}
 
 export function machine(name: string): Inventory {
-  const file = JSON.parse(readFileSync(join(import.meta.dir, `${name}.json`), "utf8")) as { inventory: Inventory };
-  return file.inventory;
+  const inventory = inventories.get(name);
+  if (inventory === undefined) throw new Error(`there is no machine ${name}`);
+  return inventory;
 }
 
 export function storageDocument(

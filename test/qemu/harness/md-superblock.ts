@@ -1,5 +1,5 @@
 /**
- * Pure: the superblock of an md member, version 1.2 (linux/raid/md_p.h, `struct mdp_superblock_1`). The kernel of a
+ * Pure: the superblock of an md member, version 1 (linux/raid/md_p.h, `struct mdp_superblock_1`). The kernel of a
  * build machine may have no md, so arrays of somebody else can't be made there with mdadm.
  */
 export interface MdMember {
@@ -14,24 +14,34 @@ export interface MdMember {
   /** Seconds since 1970. Default: a day in 2024. */
   readonly createdAt?: number;
   readonly events?: number;
+  /** Where it stands: 1.0 near the end, 1.1 at the start, 1.2 (default) 4 KiB into the device. */
+  readonly version?: "1.0" | "1.1" | "1.2";
 }
 
 const MAGIC = 0xa92b4efc;
-/** Where version 1.2 has its superblock, in sectors of 512. */
-const SUPER_OFFSET = 8n;
 const DATA_OFFSET = 2048n;
 const CLEAN = 0xffffffffffffffffn;
 const MAX_DEV = 128;
 
-/** The bytes to write 4096 bytes into the device. */
+/** Where the superblock stands, in bytes from the start of the device. */
+export function mdSuperblockOffset({ version, deviceBytes }: Pick<MdMember, "version" | "deviceBytes">): number {
+  if (version === "1.1") return 0;
+  return version === "1.0" ? Math.floor((Math.floor(deviceBytes / 512) - 16) / 8) * 4096 : 4096;
+}
+
+/** The bytes to write there. */
 export function mdSuperblock(member: MdMember): Buffer {
   const block = Buffer.alloc(256 + MAX_DEV * 2);
   const sectors = BigInt(Math.floor(member.deviceBytes / 512));
   const isStriped = member.level === 0 || member.level >= 4;
   const chunkSectors = isStriped ? 1024 : 0;
+  const superSector = BigInt(mdSuperblockOffset(member) / 512);
+  // With the superblock at the end the data begin at the start.
+  const dataOffset = member.version === "1.0" ? 0n : DATA_OFFSET;
+  const usable = member.version === "1.0" ? superSector : sectors - DATA_OFFSET;
   // Whole chunks, as mdadm rounds.
   const unit = BigInt(Math.max(chunkSectors, 2));
-  const dataSectors = ((sectors - DATA_OFFSET) / unit) * unit;
+  const dataSectors = (usable / unit) * unit;
   const createdAt = BigInt(member.createdAt ?? 1_718_000_000);
   block.writeUInt32LE(MAGIC, 0);
   block.writeUInt32LE(1, 4);
@@ -44,9 +54,9 @@ export function mdSuperblock(member: MdMember): Buffer {
   block.writeBigUInt64LE(member.level === 0 ? 0n : dataSectors, 80);
   block.writeUInt32LE(chunkSectors, 88);
   block.writeUInt32LE(member.members, 92);
-  block.writeBigUInt64LE(DATA_OFFSET, 128);
+  block.writeBigUInt64LE(dataOffset, 128);
   block.writeBigUInt64LE(dataSectors, 136);
-  block.writeBigUInt64LE(SUPER_OFFSET, 144);
+  block.writeBigUInt64LE(superSector, 144);
   block.writeUInt32LE(member.role, 160);
   block.set(member.deviceUuid, 168);
   block.writeBigUInt64LE(createdAt, 192);
