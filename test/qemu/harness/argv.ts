@@ -1,5 +1,5 @@
 /** Pure: the QEMU command line of a machine. */
-import type { DiskOptions, VmOptions } from "./options.ts";
+import type { DiskOptions, SharedLog, VmOptions } from "./options.ts";
 
 export interface Wiring {
   readonly accel: "tcg" | "kvm";
@@ -50,6 +50,31 @@ const deviceArgument = (properties: Readonly<Record<string, string | number | bo
   );
   return [String(driver), ...rest].join(",");
 };
+
+/** All disks' one image, and the node that logs what is written to it. */
+function sharedLogArguments(shared: SharedLog): string[] {
+  return [
+    `driver=file,filename=${quote(shared.path)},node-name=sharedfile,discard=unmap`,
+    `driver=${shared.format ?? "raw"},file=sharedfile,node-name=sharedimg,discard=unmap`,
+    `driver=file,filename=${quote(shared.log)},node-name=sharedlogfile`,
+    "driver=blklogwrites,node-name=shared,file=sharedimg,log=sharedlogfile,log-sector-size=512,discard=unmap",
+  ].flatMap((node) => ["-blockdev", node]);
+}
+
+function slicedDisks(disks: readonly DiskOptions[]): string[] {
+  let offsetMiB = 0;
+  return disks.flatMap((disk, index) => {
+    const [offset, size] = [offsetMiB, disk.sizeMiB ?? 0].map((mib) => mib * 1024 * 1024);
+    offsetMiB += disk.sizeMiB ?? 0;
+    return [
+      "-blockdev",
+      `driver=raw,node-name=img${index},file=shared,offset=${offset},size=${size},discard=unmap`,
+      "-device",
+      // Without share-rw QEMU refuses the second disk: all of them write to one node.
+      deviceArgument({ ...diskDevice(disk, index), "share-rw": true }),
+    ];
+  });
+}
 
 function diskArguments(disk: DiskOptions, index: number, path: string): string[] {
   const argv: string[] = [];
@@ -131,9 +156,11 @@ export function qemuArgv(options: VmOptions, wiring: Wiring): string[] {
     options.kernel !== undefined || bootIndex === undefined ? disk : { ...disk, bootIndex },
   );
   if (disks.some((disk) => disk.bus === "scsi")) argv.push("-device", "virtio-scsi-pci,id=scsi0");
-  disks.forEach((disk, index) => {
-    argv.push(...diskArguments(disk, index, wiring.diskPaths[index] ?? ""));
-  });
+  if (options.sharedLog === undefined)
+    disks.forEach((disk, index) => {
+      argv.push(...diskArguments(disk, index, wiring.diskPaths[index] ?? ""));
+    });
+  else argv.push(...sharedLogArguments(options.sharedLog), ...slicedDisks(disks));
   const media = options.media ?? [];
   if (media.some((medium) => medium.as === "usb")) argv.push("-device", "qemu-xhci,id=usb0");
   media.forEach((medium, index) => {

@@ -54,6 +54,19 @@ describe("the command line of QEMU", () => {
     expect(argv).toContain("driver=blklogwrites,node-name=log1,file=img1");
     expect(argv).toContain("scsi-hd,id=disk1,drive=log1,serial=B,logical_block_size=4096");
   });
+  test("disks with one log are parts of one image, one after another", () => {
+    const disks = [
+      { serial: "A", sizeMiB: 3 },
+      { serial: "B", sizeMiB: 2 },
+    ];
+    const sliced = qemuArgv({ name: "t", disks, sharedLog: { path: "/tmp/all.raw", log: "/tmp/w.log" } }, wiring);
+    const nodes = sliced.filter((word) => word.includes("file=shared,"));
+    expect(nodes).toEqual([
+      "driver=raw,node-name=img0,file=shared,offset=0,size=3145728,discard=unmap",
+      "driver=raw,node-name=img1,file=shared,offset=3145728,size=2097152,discard=unmap",
+    ]);
+    expect(sliced.filter((word) => word.includes("share-rw=on"))).toHaveLength(2);
+  });
   test("ports are forwarded on the loopback only", () => expect(argv).toContain("hostfwd=tcp:127.0.0.1:40001-:7443"));
 });
 

@@ -29,16 +29,40 @@ const INSTALL_TIMEOUT_MS = 900_000;
 const KEPT = 3;
 
 /** The qcow2 image, never to be written. Whoever comes first makes it; it appears whole or not at all. */
-export async function installedDisk(image: TestImage): Promise<string> {
+export const installedDisk = async (image: TestImage): Promise<string> =>
+  join(await installedFolder(image), "disk.qcow2");
+
+export interface Installation {
+  /** Of the system disk, blank before. */
+  readonly log: string;
+  /** Of a disk beside it that no document names. */
+  readonly bystanderLog: string;
+  readonly sizeBytes: number;
+  readonly document: string;
+}
+
+/** What that installation wrote, write by write. */
+export async function installationLog(image: TestImage): Promise<Installation> {
+  const folder = await installedFolder(image);
+  const log = join(folder, "writes.log");
+  return {
+    log,
+    bystanderLog: join(folder, "bystander.log"),
+    sizeBytes: SIZE_MIB * 1024 * 1024,
+    document: DOCUMENT,
+  };
+}
+
+async function installedFolder(image: TestImage): Promise<string> {
   const images = join(dirname(image.iso), "..");
   const key = await identityOf(image);
   const directory = join(images, `installed-${key}`);
   const disk = join(directory, "disk.qcow2");
-  if (existsSync(disk)) return disk;
+  if (existsSync(disk)) return directory;
   mkdirSync(images, { recursive: true });
   const work = mkdtempSync(join(images, ".installing-"));
   try {
-    await install(image, join(work, "disk.qcow2"));
+    await install(image, work);
     try {
       renameSync(work, directory);
     } catch (error) {
@@ -49,7 +73,7 @@ export async function installedDisk(image: TestImage): Promise<string> {
     rmSync(work, { recursive: true, force: true });
   }
   dropOld(images);
-  return disk;
+  return directory;
 }
 
 /** An overlay of the installed disk in `directory`, as the machine's first disk. */
@@ -60,16 +84,20 @@ export async function installedSystem(image: TestImage, directory: string): Prom
 }
 
 async function identityOf(image: TestImage): Promise<string> {
-  const hash = createHash("sha256").update(JSON.stringify([DOCUMENT, SIZE_MIB]));
+  const hash = createHash("sha256").update(JSON.stringify([DOCUMENT, SIZE_MIB, "with its log"]));
   for (const path of [image.iso, join(image.pxe, "boot.ipxe"), join(image.pxe, "initrd")]) {
     for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
   }
   return hash.digest("hex").slice(0, 16);
 }
 
-async function install(image: TestImage, path: string): Promise<void> {
+async function install(image: TestImage, folder: string): Promise<void> {
+  const path = join(folder, "disk.qcow2");
   await createQcow2(path, { sizeMiB: SIZE_MIB });
-  const disks: readonly DiskOptions[] = [{ serial: "system", path, format: "qcow2" }];
+  const disks: readonly DiskOptions[] = [
+    { serial: "system", path, format: "qcow2", writeLog: join(folder, "writes.log") },
+    { serial: "bystander", sizeMiB: 16, writeLog: join(folder, "bystander.log") },
+  ];
   await withVm(
     { name: "install", memoryMiB: 1536, disks, isRebootExit: true, ...liveBoot(image, { document: DOCUMENT }) },
     async (vm) => {

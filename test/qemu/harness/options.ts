@@ -17,6 +17,19 @@ export interface DiskOptions {
   readonly writeLog?: string;
 }
 
+/**
+ * Disks of one machine cut out of one image, with one log over all of them: logs of their own would share no order. A
+ * flush of one disk then counts for all of them: the log does not say whose it was.
+ */
+export interface SharedLog {
+  /** At least as large as all disks together. */
+  readonly path: string;
+  /** Default raw. */
+  readonly format?: "raw" | "qcow2";
+  /** The dm-log-writes log. */
+  readonly log: string;
+}
+
 export interface MediumOptions {
   readonly path: string;
   /** Default `cd`. */
@@ -39,6 +52,8 @@ export interface VmOptions {
   /** ISO images, and raw images as USB sticks. */
   readonly media?: readonly MediumOptions[];
   readonly disks?: readonly DiskOptions[];
+  /** Every disk is a part of this image, `sizeMiB` long, in order. */
+  readonly sharedLog?: SharedLog;
   /**
    * Network boot by the card's iPXE. `file` is what DHCP names: a file in `directory` (served by TFTP) or an
    * http URL (10.0.2.2 is this host).

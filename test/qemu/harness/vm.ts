@@ -85,7 +85,9 @@ export async function startVm(options: VmOptions): Promise<Vm> {
   const disks = options.disks ?? [];
   const ports = new Map<number, number>();
   for (const guest of options.forwards ?? []) ports.set(guest, options.hostPorts?.[guest] ?? (await freePort()));
-  const diskPaths = disks.map((disk, index) => diskImage(disk, index, directory));
+  const { sharedLog } = options;
+  if (sharedLog !== undefined) writeFileSync(sharedLog.log, "");
+  const diskPaths = disks.map((disk, index) => sharedLog?.path ?? diskImage(disk, index, directory));
   const firmware = options.firmware === "ovmf" ? ovmf(options, directory) : {};
   const argv = qemuArgv(options, { accel, directory, consoleLog, diskPaths, ports, ...firmware });
   // The kernel ends QEMU too when this process is killed with no chance to clean up.
