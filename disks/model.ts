@@ -73,7 +73,7 @@ export interface DiskMountStep extends StepBase {
   readonly unit: string;
   /** The unit itself and the drop-ins of units that need it. */
   readonly files: readonly RenderedFile[];
-  /** What enabling the unit links, to be kept. */
+  /** What enabling the unit links. */
   readonly wantsLink: string;
   /** The folder below the mount refuses writes while nothing is mounted. */
   readonly isPointImmutable: boolean;

@@ -140,10 +140,10 @@ describe("disk:mount", () => {
   const order = { id: "mount:data", name: "data", uuid, filesystem: "ext4", role: "single" } as const;
   const { "disk:mount": executor } = diskExecutors;
 
-  /** Starting the unit mounts it; enabling it makes the link, as systemctl does. */
+  /** Starting the unit mounts it. */
   function machine(point: string, unit: string): FakeHost {
     let mounted: string | undefined;
-    const host = fakeHost({
+    return fakeHost({
       programs: {
         udevadm: () => "",
         chattr: () => "",
@@ -154,12 +154,6 @@ describe("disk:mount", () => {
       },
       units: { [unit]: { onStart: () => ok(void (mounted = point)) } },
     });
-    const { systemd } = host;
-    const enable: FakeHost["systemd"]["enable"] = async (name) => {
-      host.put(`/etc/systemd/system/local-fs.target.wants/${name}`, "");
-      return systemd.enable(name);
-    };
-    return { ...host, systemd: { ...systemd, enable } };
   }
 
   test("k0s waits for it, it is kept over boots, and a second run changes nothing", async () => {

@@ -31,7 +31,7 @@ export const diskExecutors: Executors<DiskStep> = {
     argv: (step) => [
       ...(step.isPointImmutable ? [["chattr", "+i", step.point]] : []),
       ["systemctl", "start", step.unit],
-      ["systemctl", "enable", step.unit],
+      ["ln", "-s", unitPath(step), step.wantsLink],
     ],
     check: (step, context) => checkMount(step, context),
     run: (step, context) => mount(step, context),
@@ -273,10 +273,13 @@ async function mount(step: DiskMountStep, { host, report }: StepContext): Promis
       details: tail.ok ? tail.value : [],
     });
   }
-  const enabled = await host.systemd.enable(step.unit);
-  if (!enabled.ok) return enabled;
-  return host.files.keep(step.wantsLink);
+  // Not systemctl: it makes the link first, and a process that dies before keeping it leaves one that looks done here
+  // and is gone at the next boot.
+  return host.files.symlink(unitPath(step), step.wantsLink);
 }
+
+const unitPath = (step: DiskMountStep): string =>
+  step.files.find(({ path }) => path.endsWith(`/${step.unit}`))?.path ?? "";
 
 /** Nothing may be hidden by the mount; and where k0s does not wait for it, nothing may land beneath it. */
 async function preparePoint(
