@@ -54,6 +54,17 @@ const foreign = (findings: readonly Finding[], uuids: Partial<Standing> = {}): S
   findings,
 });
 
+const ownedDisk = (spec: DiskSpec, disk: Disk, owned: readonly OwnedStorage[]): OwnedStorage | undefined =>
+  owned.find(
+    (each) => each.kind === "disk" && each.name === spec.name && each.disks.some((one) => sameDisk(one, disk.identity)),
+  );
+
+/** A wipe that was begun here and whose end nobody wrote down: even if all of it was done, it must be closed. */
+export const isWipeOpen = (stepId: string, disk: Disk, intents: readonly Intent[]): boolean =>
+  intents.some(
+    (each) => each.stepId === stepId && each.closedAtMs === undefined && sameDisks(each.disks, [disk.identity]),
+  );
+
 export function diskStanding(spec: DiskSpec, path: string, disk: Disk, records: Records): Standing {
   const { owned, intents } = records;
   const isOwnLost = spec.wipe && records.isOwnWipeAllowed === true;
@@ -66,15 +77,16 @@ export function diskStanding(spec: DiskSpec, path: string, disk: Disk, records: 
         sameDisks(each.disks, [disk.identity]),
     );
     if (wiped) return { isOurs: true, isThere: true, hasFilesystem: true, findings: [] };
+    // One that was blank when it was taken has no such intent: the record alone keeps what was put on it since.
+    const record = ownedDisk(spec, disk, owned);
+    if (record !== undefined && !isOwnLost) return adopted({ uuid: record.uuid }, []);
     return foreign(isOwnLost ? [] : guardOwn([disk], records, path));
   }
   const intent = begun(`disk:${spec.name}:filesystem`, [disk.identity], intents);
   if (intent?.isOpen === true && disk.signatures.every((each) => isHalfMade(each, spec.filesystem, intent.uuid))) {
     return resumed({ filesystemUuid: intent.uuid });
   }
-  const record = owned.find(
-    (each) => each.kind === "disk" && each.name === spec.name && each.disks.some((one) => sameDisk(one, disk.identity)),
-  );
+  const record = ownedDisk(spec, disk, owned);
   const recorded = intent?.isOpen === false ? intent.uuid : record?.uuid;
   const found = wholeFilesystem(disk);
   if (recorded !== undefined && !isOwnLost) {

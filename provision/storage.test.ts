@@ -327,6 +327,38 @@ describe("resuming", () => {
   });
 });
 
+describe("a disk without a filesystem", () => {
+  const raw = storageDocument({
+    disks: [{ name: "raw", device: { serial: "A" }, filesystem: "none", wipe: true }],
+  });
+  const used: Inventory = {
+    ...machine("blank-pair"),
+    disks: machine("blank-pair").disks.map((disk) =>
+      disk.identity.serial === "A"
+        ? { ...disk, signatures: [{ type: "ceph_bluestore", device: disk.path, where: "the whole disk" }] }
+        : disk,
+    ),
+  };
+
+  test("what was put on it after it was taken is destroyed by the next try of a bootstrap", () => {
+    // Blank at first, so that no wipe was ever journalled.
+    const first = plan(machine("blank-pair"), { document: raw });
+    expect(ids(first)).toEqual([]);
+    const again = plan(used, { document: raw, owned: first.owned });
+    expect([...ids(again), ...errors(again)]).toEqual([]);
+    expect(again.owned).toEqual(first.owned);
+    const keeps = storageDocument({ disks: raw.disks.map((disk) => ({ ...disk, wipe: false })) });
+    expect(errors(plan(used, { document: keeps, owned: first.owned }))).toEqual([]);
+    expect(ids(plan(used, { document: raw, owned: first.owned, isOwnWipeAllowed: true }))).toEqual(["disk:raw:wipe"]);
+  });
+
+  test("power lost right after its wipe: the intent stays open for ever", () => {
+    const [wipe] = plan(used, { document: raw }).steps as [StorageStep];
+    expect(ids(plan(machine("blank-pair"), { document: raw, intents: [intent(wipe, true)] }))).toEqual([wipe.id]);
+    expect(ids(plan(machine("blank-pair"), { document: raw, intents: [intent(wipe, false)] }))).toEqual([]);
+  });
+});
+
 describe("for every machine", () => {
   const specs = fc.record({
     name: fc.constantFrom(...machineNames),

@@ -24,7 +24,7 @@ import { assembleStep, configStep, createStep } from "../raid/plan.ts";
 import type { Intent } from "../state/model.ts";
 import { mountStep } from "./mount-plan.ts";
 import type { Standing } from "./storage-standing.ts";
-import { arrayStanding, diskStanding, incomplete } from "./storage-standing.ts";
+import { arrayStanding, diskStanding, incomplete, isWipeOpen } from "./storage-standing.ts";
 
 export type StorageStep = DiskStep | RaidStep;
 
@@ -106,8 +106,12 @@ function planDisk(spec: DiskSpec, field: string, input: StorageInput): Part {
   if (disk === undefined) return { ...nothing, findings: resolved.findings };
   const standing = diskStanding(spec, `${field}.device`, disk, input);
   const part = { ...nothing, ...claimed([disk], () => `${field}.device`, spec.wipe, standing, resolved.findings) };
-  const wipes = needsWipe(disk, standing) ? [wipeStep(`disk:${spec.name}:wipe`, disk)] : [];
-  if (spec.filesystem === "none") return { ...part, wipes };
+  const wipes = wipeOf(`disk:${spec.name}:wipe`, disk, spec, standing, input);
+  if (spec.filesystem === "none") {
+    // Nothing on it tells that it is ours, so this UUID is on no disk.
+    const raw = { kind: "disk", name: spec.name, uuid: standing.uuid ?? input.uuid(), disks: [disk.identity] } as const;
+    return { ...part, wipes, owned: [raw] };
+  }
 
   const { filesystem } = spec;
   const uuid = standing.filesystemUuid ?? input.uuid();
@@ -146,9 +150,7 @@ function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
   const part = { ...nothing, ...claimed(disks, fieldOf, spec.wipe, standing, [...resolved.findings, ...lint]) };
 
   const uuid = standing.uuid ?? mdUuid(input.uuid());
-  const wipes = disks.flatMap((disk, at) =>
-    needsWipe(disk, standing) ? [wipeStep(`raid:${spec.name}:wipe:${at}`, disk)] : [],
-  );
+  const wipes = disks.flatMap((disk, at) => wipeOf(`raid:${spec.name}:wipe:${at}`, disk, spec, standing, input));
   const started = standing.isThere ? assembleStep(spec.name, uuid, disks) : createStep(spec, uuid, members, spares);
   const arrays = [started, configStep(spec.name, uuid, disks.length)];
   const identities = disks.map((disk) => disk.identity);
@@ -202,8 +204,17 @@ function mountOf(
 }
 
 /** A held disk is wiped even if it shows nothing: something stands on it that must be taken down. */
-const needsWipe = (disk: Disk, standing: Standing): boolean =>
-  !standing.isOurs && (holdsData(disk) || disk.users.length > 0);
+function wipeOf(
+  id: string,
+  disk: Disk,
+  spec: DiskSpec | RaidSpec,
+  standing: Standing,
+  { intents }: StorageInput,
+): readonly StorageStep[] {
+  if (standing.isOurs) return [];
+  const isWanted = holdsData(disk) || disk.users.length > 0 || (spec.wipe && isWipeOpen(id, disk, intents));
+  return isWanted ? [wipeStep(id, disk)] : [];
+}
 
 function claimed(
   disks: readonly Disk[],
