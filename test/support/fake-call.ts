@@ -22,7 +22,7 @@ export interface Calls {
   revive(): void;
 }
 
-export function countCalls(): Calls {
+export function countCalls(onCall?: () => void): Calls {
   const names: string[] = [];
   let coming: { count: number; readonly fate: Fate } | undefined;
   let isDead = false;
@@ -49,6 +49,7 @@ export function countCalls(): Calls {
     },
     async call(name, work, failure) {
       if (isDead) throw new MachineDied(name);
+      onCall?.();
       names.push(name);
       if (coming !== undefined) coming.count -= 1;
       const fate = coming?.count === 0 ? coming.fate : undefined;

@@ -43,6 +43,8 @@ export interface FakeHostOptions {
   readonly nowMs?: number;
   /** As `realHost({keptEtc})`. Default `/var/lib/corium/etc`; `null`: nothing is kept. */
   readonly keptEtc?: string | null;
+  /** Told before each call of a port. */
+  readonly onCall?: () => void;
   /** Told of each path that the Files port made durable, or removed. */
   readonly onWrite?: (path: string, node: FakeNode | undefined) => void;
 }
@@ -71,6 +73,8 @@ export interface FakeHost extends Host {
   failAt(count: number): void;
   /** Power is about to go in the middle of this call: a program that asks leaves its work unsynced. */
   readonly isTearing: boolean;
+  /** Only the process had died: the machine ran on, and the next process finds it as it is. */
+  respawn(): void;
   /** Power comes back: unsynced data, /run and what of /etc is not kept are gone; enabled units are started. */
   boot(): void;
   /** boot() under its other name: the moment at which power goes. */

@@ -21,7 +21,7 @@ export type { FakeHost, FakeHostOptions, FakeNode, FakeProgram, FakeUnit } from 
 
 export function fakeHost(options: FakeHostOptions = {}): FakeHost {
   const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-  const calls = countCalls();
+  const calls = countCalls(options.onCall);
   const { call } = calls;
   let nowMs = options.nowMs ?? Date.UTC(2026, 0, 1);
   let monotonicMs = 1_000;
@@ -128,6 +128,7 @@ export function fakeHost(options: FakeHostOptions = {}): FakeHost {
     get isTearing() {
       return calls.isTearing;
     },
+    respawn: () => calls.revive(),
     boot,
     crash: boot,
   };
