@@ -354,6 +354,29 @@ describe("logs", () => {
   });
 });
 
+describe("the document before the one that runs", () => {
+  const add = (state: State, text: string) =>
+    state.documents.add({ text, atMs: 1, requester: { kind: "console" }, origin: "apply" });
+
+  test("is the newest older one that differs and has a role; admins only, and audited", async () => {
+    const { call, state } = await fakeApi();
+    expect((await call("GET", "/v1/config/previous")).json["reason"]).toBe("no-previous");
+    add(state, "role: single\ncluster: {name: a}\n");
+    add(state, "install: {disk: {serial: A}}\n");
+    add(state, SINGLE);
+    inService(state);
+    add(state, "role: single\ncluster: {name: later}\n");
+    const { status, json } = await call("GET", "/v1/config/previous", { as: operator("admin") });
+    expect([status, json["document"], json["by"]]).toEqual([
+      200,
+      "role: single\ncluster: {name: a}\n",
+      "somebody at the console",
+    ]);
+    expect(state.audit.last(1)).toMatchObject([{ route: "GET /v1/config/previous", requester: { name: "alice" } }]);
+    expect((await call("GET", "/v1/config/previous", { as: operator("operator") })).status).toBe(403);
+  });
+});
+
 describe("reboot", () => {
   test("answers first, then restarts; the operation stays open for the next boot", async () => {
     const programs = { systemctl: () => "" };
@@ -377,5 +400,18 @@ describe("reboot", () => {
     expect((await api.call("POST", "/v1/lifecycle/reboot")).json["reason"]).toBe("busy");
     api.bootstrap = "waiting";
     expect((await api.call("POST", "/v1/lifecycle/reboot")).status).toBe(202);
+  });
+});
+
+describe("shutdown", () => {
+  test("answers first, then switches the machine off", async () => {
+    const { call, state, fake } = await fakeApi({ programs: { systemctl: () => "" } });
+    const answer = await call("POST", "/v1/lifecycle/shutdown", { as: operator("admin") });
+    expect([answer.status, answer.json["shuttingDown"]]).toEqual([202, true]);
+    expect(state.operations.running()?.kind).toBe("shutdown");
+    await Bun.sleep(0);
+    for (let tries = 0; tries < 100 && !fake.calls.some((each) => each.includes("poweroff")); tries++)
+      await Bun.sleep(10);
+    expect(fake.calls).toContain("exec systemctl --no-block poweroff");
   });
 });

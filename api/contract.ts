@@ -2,7 +2,7 @@
 import type { Disk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { OperatorRole } from "../kit/operator-role.ts";
-import type { Role } from "../config/document.ts";
+import type { DeviceRef, Role } from "../config/document.ts";
 import type { AuditRecord, EventRecord, Operation } from "../state/model.ts";
 
 export const API_PORT = 7443;
@@ -47,6 +47,8 @@ export interface EnrollBody {
   readonly operatorCA: string;
   readonly document?: string;
   readonly acknowledge?: boolean;
+  /** What this node itself made may be lost, once, where its document says wipe. */
+  readonly wipeOwn?: boolean;
 }
 
 export interface EnrollAnswer {
@@ -148,11 +150,55 @@ export interface DiskAnswer extends Disk {
   readonly reason: string;
 }
 
+/** A disk of a live system: whether Corium could be installed on it, and what that would cost. */
+export interface InstallOffer {
+  readonly path: string;
+  readonly sizeBytes: number;
+  readonly model?: string;
+  readonly serial?: string;
+  readonly wwn?: string;
+  /** For the body of POST /v1/install; absent when nothing tells this disk from another one. */
+  readonly ref?: DeviceRef;
+  readonly isAccepted: boolean;
+  /** `wipe`: it holds data. `wipe-own`: it holds an installed Corium. */
+  readonly consent: "none" | "wipe" | "wipe-own";
+  /** In words; empty for a blank disk. */
+  readonly content: string;
+  /** Why not; empty when it is accepted. */
+  readonly reason: string;
+}
+
+export interface InstallOffersAnswer {
+  readonly disks: readonly InstallOffer[];
+  readonly canMirror: boolean;
+}
+
+export interface InstallBody {
+  readonly disk: DeviceRef;
+  readonly mirror?: DeviceRef;
+  readonly wipe?: boolean;
+  readonly wipeOwn?: boolean;
+}
+
+export interface InstallAnswer {
+  readonly installing: true;
+  readonly warnings: readonly Finding[];
+}
+
 export interface ConfigAnswer {
   readonly document: string;
   readonly sha256: string;
   readonly at: string;
   readonly etag: string;
+}
+
+/** The document that the node ran before this one. */
+export interface PreviousAnswer {
+  readonly document: string;
+  readonly sha256: string;
+  readonly at: string;
+  /** Who gave it, in words. */
+  readonly by: string;
 }
 
 export interface ConfigStatusAnswer {

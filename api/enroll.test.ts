@@ -5,6 +5,8 @@ import { issueClient, mintAuthority } from "../pki/driver.ts";
 import { fingerprintOfPem } from "../pki/fingerprint.ts";
 import type { FakeApi, FakeAnswer } from "../test/support/fake-api.ts";
 import { fakeApi, fakeCode } from "../test/support/fake-api.ts";
+import { consentOf } from "../supervisor/own-consent.ts";
+import { isReKeyed, reKey } from "../supervisor/re-key.ts";
 import { openEnrolment } from "./enrolment.ts";
 
 const NOW = Date.UTC(2026, 0, 1);
@@ -53,6 +55,20 @@ test("the right code and a CA claim the node, once; the code leaves the console 
   const log = JSON.stringify([api.state.audit.last(), api.state.events.last()]);
   expect(log).toContain("claimed");
   expect(log).not.toContain(fakeCode(api.fake) === "" ? code : "");
+});
+
+test("--wipe-own is agreed to by the one who claims, and by nobody who does not", async () => {
+  const api = await fakeApi();
+  await enroll(api, { code: "WRONG", operatorCA, wipeOwn: true });
+  await enroll(api, { code: fakeCode(api.fake), operatorCA: "no CA", wipeOwn: true });
+  expect(consentOf(api.state)).toBeUndefined();
+  const code = fakeCode(api.fake);
+  expect((await enroll(api, { code, operatorCA, wipeOwn: true })).status).toBe(200);
+  expect(consentOf(api.state)).toMatchObject({ by: "who claimed it from 192.0.2.1" });
+  expect(consentOf(api.state)?.disks).toBeUndefined();
+  const second = await fakeApi();
+  await enroll(second, { code: fakeCode(second.fake), operatorCA });
+  expect(consentOf(second.state)).toBeUndefined();
 });
 
 test("two at once: exactly one wins", async () => {
@@ -203,6 +219,42 @@ test("a member of a cluster can't be claimed over the network", async () => {
   });
   expect(await reasonOf(enroll(api, { code, operatorCA }))).toEqual([409, "in-service"]);
   isUntouched(api);
+});
+
+test("one that was re-keyed at its console is claimed by code again; its document's CA does not, and nothing else changes", async () => {
+  const api = await fakeApi();
+  const code = fakeCode(api.fake);
+  const document = api.state.documents.add({
+    text: "role: single\n",
+    atMs: 1,
+    requester: { kind: "document" },
+    origin: "x",
+  });
+  const baseline = {
+    document,
+    hostname: "n",
+    machineId: "m",
+    addresses: {},
+    k0sVersion: "v",
+    inputHash: "h",
+    renderVersion: 1,
+    rendered: {},
+    atMs: 1,
+  };
+  api.state.baseline.set(baseline);
+  api.state.claim.record({ operatorCA: otherCA, fingerprint: "SHA256:lost", atMs: 1, by: "document" });
+  expect(reKey(api.state, 2).ok).toBe(true);
+  api.own = { kind: "found", text: "role: single\n", origin: "x" };
+  expect(await reasonOf(enroll(api, { code: "WRONG", operatorCA }))).toEqual([401, "wrong-code"]);
+  for (const more of [{ document: "role: worker\n" }, { wipeOwn: true }]) {
+    expect(await reasonOf(enroll(api, { code, operatorCA, ...more }))).toEqual([409, "in-service"]);
+  }
+  isUntouched(api);
+  expect((await enroll(api, { code, operatorCA })).status).toBe(200);
+  expect(api.state.claim.get()?.fingerprint).toBe(fingerprintOfPem(operatorCA) ?? "");
+  expect([isReKeyed(api.state), api.pokes.count]).toEqual([false, 0]);
+  expect(api.state.baseline.get()).toEqual(baseline);
+  expect(await reasonOf(enroll(api, { code, operatorCA: otherCA }))).toEqual([409, "claimed"]);
 });
 
 test("nor one whose k0s was started, however bootstrap ended; and a document does not come between", async () => {

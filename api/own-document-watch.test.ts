@@ -2,7 +2,9 @@ import { beforeAll, expect, test } from "bun:test";
 
 import { realRandom } from "../host/random.ts";
 import { mintAuthority } from "../pki/driver.ts";
+import type { State } from "../state/open.ts";
 import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
+import { isReKeyed, reKey } from "../supervisor/re-key.ts";
 import type { FakeApi } from "../test/support/fake-api.ts";
 import { fakeApi, fakeCode } from "../test/support/fake-api.ts";
 import { watchOwnDocument } from "./own-document-watch.ts";
@@ -19,8 +21,9 @@ interface Watched {
   readonly stop: () => void;
 }
 
-async function watch(text?: string): Promise<Watched> {
+async function watch(text?: string, prepare?: (state: State) => void): Promise<Watched> {
   const api = await fakeApi();
+  prepare?.(api.state);
   if (text !== undefined) api.fake.put("/etc/corium/config.yaml", text);
   const { services, state, fake } = api;
   const stopping = new AbortController();
@@ -29,7 +32,7 @@ async function watch(text?: string): Promise<Watched> {
     looks += 1;
     return findOwnDocument({ host: fake, paths: services.paths, state });
   };
-  const mode = await readApiMode(fake, await findOwn(), { isClaimed: false });
+  const mode = await readApiMode(fake, await findOwn(), { isClaimed: isReKeyed(state) });
   const ended = watchOwnDocument({ services, state, mode, findOwn, say: () => {}, signal: stopping.signal });
   return { api, ended, looks: () => looks, stop: () => stopping.abort() };
 }
@@ -46,6 +49,20 @@ test("a CA in the document claims the node, and the code leaves the consoles", a
   expect(api.state.claim.get()).toMatchObject({ by: "document" });
   expect(fakeCode(api.fake)).toBe("");
   expect(api.state.events.last().map(({ kind }) => kind)).toEqual(["claimed"]);
+});
+
+test("after re-keying the lost CA in the document claims nothing, and the code stays on the consoles", async () => {
+  const { api, ended, stop } = await watch(withCa(), (state) => {
+    state.claim.record({ operatorCA: pem, fingerprint: "SHA256:lost", atMs: 1, by: "document" });
+    reKey(state, 2);
+  });
+  await pass();
+  api.fake.put("/etc/corium/config.yaml", `${withCa()}# touched\n`);
+  await pass();
+  expect(api.state.claim.get()).toBeUndefined();
+  expect(fakeCode(api.fake)).not.toBe("");
+  stop();
+  expect(await ended).toBe(false);
 });
 
 test("a document written later is seen; one that stays is looked at once", async () => {

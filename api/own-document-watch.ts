@@ -2,6 +2,7 @@ import { formatError } from "../kit/app-error.ts";
 import { isClockSynced } from "../provision/driver.ts";
 import type { ApiMode } from "../supervisor/own-document.ts";
 import { readApiMode } from "../supervisor/own-document.ts";
+import { isReKeyed } from "../supervisor/re-key.ts";
 import type { State } from "../state/open.ts";
 import type { ApiServices } from "./services.ts";
 
@@ -48,7 +49,8 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
     await host.clock.sleep(1_000, signal);
     waitedMs += 1_000;
     // Claimed by whomever, bootstrap included: the code leaves the consoles.
-    if (isOpen && (state.claim.get() !== undefined || state.baseline.get() !== undefined)) {
+    const isMember = state.baseline.get() !== undefined && !isReKeyed(state);
+    if (isOpen && (state.claim.get() !== undefined || isMember)) {
       await enrolment?.close();
       isOpen = false;
     }
@@ -58,7 +60,7 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
       // A URL that answered is not asked again; what a person writes on the node is seen.
       if (isSettled && text === seen) continue;
       seen = text;
-      next = await readApiMode(host, await findOwn(), { isClaimed: false, signal });
+      next = await readApiMode(host, await findOwn(), { isClaimed: isReKeyed(state), signal });
       isSettled = next.problem === undefined;
     }
   }

@@ -26,8 +26,10 @@ import { memoryState, openState } from "../state/open.ts";
 import { closeAbandoned } from "../supervisor/abandoned.ts";
 import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
+import { createInstaller } from "../supervisor/installer.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
 import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
+import { isReKeyed } from "../supervisor/re-key.ts";
 import { reconcileDocument } from "../supervisor/reconcile-document.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
 import { createStatus } from "../supervisor/status.ts";
@@ -134,7 +136,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const look = { host, paths, state, ...booted, ...seeds };
   const findOwn = () => findOwnDocument(look);
   const mode = await withDeadline(
-    findOwn().then((own) => readApiMode(host, own, { isClaimed: state.claim.get() !== undefined, signal: io.signal })),
+    findOwn().then((own) => readApiMode(host, own, { isClaimed: isDecided(state), signal: io.signal })),
     FIRST_LOOK_MS,
   );
   if (mode?.isEnabled === false) {
@@ -189,6 +191,9 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
       },
     },
     apply: { apply: (request) => serveApply(gate, request) },
+    ...(boot?.mode === "live" && options.isNode
+      ? { install: createInstaller({ host, state, version, boot, readInventory: inventoryOf }) }
+      : {}),
   };
   const { handle } = createApi(services);
   const created = await host.files.mkdir(paths.runDir, { mode: 0o755 });
@@ -225,6 +230,9 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   return isDisabled ? EXIT_DISABLED : 0;
 }
 
+/** Who commands it is no question for its document any more. */
+const isDecided = (state: State): boolean => state.claim.get() !== undefined || isReKeyed(state);
+
 /** The port first: a second daemon must not take the socket of the first. */
 async function openDoors(
   { paths, port, address }: Options,
@@ -250,7 +258,9 @@ async function openEnrolmentIfClaimable(
   fingerprintOfServer: string,
 ): Promise<Enrolment | AppError | undefined> {
   const isClaimable =
-    stateProblem === undefined && state.claim.get() === undefined && state.baseline.get() === undefined;
+    stateProblem === undefined &&
+    state.claim.get() === undefined &&
+    (state.baseline.get() === undefined || isReKeyed(state));
   if (!isClaimable) {
     await host.files.remove(paths.enrolment);
     return undefined;

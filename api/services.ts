@@ -7,6 +7,7 @@ import type { Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import type { State } from "../state/open.ts";
+import type { Installer } from "../supervisor/installer.ts";
 import type { ConfigStatusAnswer, DiskAnswer, HealthAnswer, NodeAnswer } from "./contract.ts";
 import type { Enrolment } from "./enrolment.ts";
 
@@ -24,6 +25,8 @@ export interface ApiServices {
   readonly status: StatusService;
   /** Present once the node has something to compare with. */
   readonly apply: ApplyService;
+  /** On a live system only. */
+  readonly install?: Installer;
 }
 
 export interface ParsedText {

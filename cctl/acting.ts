@@ -27,10 +27,17 @@ export const actingCommands: readonly CctlCommand[] = [
     run: (context, given) => act(context, given, "/v1/lifecycle/reboot", "reboot"),
   },
   {
+    words: ["shutdown"],
+    operands: "ADDR",
+    summary: "switch the node off",
+    flags: [],
+    run: (context, given) => act(context, given, "/v1/lifecycle/shutdown", "shut down"),
+  },
+  {
     words: ["retry"],
     operands: "ADDR [ID]",
     summary: "go on with a failed installation or bootstrap: the newest, or operation ID",
-    flags: [],
+    flags: [{ name: "wipe-own", help: "what this node itself made may be lost, once, where its document says wipe" }],
     run: retry,
   },
 ];
@@ -39,7 +46,9 @@ async function retry(context: Context, given: Arguments): Promise<Result<number,
   const node = given.positionals[0] ?? "";
   const id = given.positionals[1] ?? (await newestFailed(context, node));
   if (typeof id !== "string") return id;
-  return act(context, given, `/v1/operations/${encodeURIComponent(id)}/retry`, `retry operation ${id} of`);
+  const isOwnLost = given.flags.has("wipe-own");
+  const path = `/v1/operations/${encodeURIComponent(id)}/retry${isOwnLost ? "?wipeOwn=true" : ""}`;
+  return act(context, given, path, `retry operation ${id}${isOwnLost ? ", losing what it made before," : ""} of`);
 }
 
 async function newestFailed(context: Context, node: string): Promise<string | Result<number, AppError>> {
@@ -69,7 +78,7 @@ async function act(
   if (!answer.ok) return answer;
   if (context.output === "json" && answer.value.body !== "") context.io.out(`${answer.value.body.trimEnd()}\n`);
   const operation = operationOf(answer.value.json);
-  return operation === undefined || path.endsWith("/reboot")
+  return operation === undefined || path.startsWith("/v1/lifecycle/")
     ? done(context, "asked for")
     : watch(context, client.value, operation);
 }

@@ -1,7 +1,7 @@
 /** Day two: what an apply would do, asked for, done, and followed to its end. */
 import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
-import type { ApplyAnswer, ApplyBody, ConfigStatusAnswer } from "../api/contract.ts";
+import type { ApplyAnswer, ApplyBody, ConfigStatusAnswer, PreviousAnswer } from "../api/contract.ts";
 import { printAnswer } from "./answers.ts";
 import type { Arguments, FlagSpec } from "./arguments.ts";
 import { type ApiAnswer, type Client, clientFor } from "./client.ts";
@@ -24,6 +24,7 @@ export const applyCommands: readonly CctlCommand[] = [
     summary: "make a document's safe difference true on a node",
     flags: [
       { name: "file", short: "f", value: "FILE", help: "the document; - is standard input" },
+      { name: "previous", help: "instead of a file: what the node was given before what it runs" },
       { name: "dry-run", help: "show the plan and stop" },
       { name: "if-match", value: "ETAG", help: "only if nobody applied since; default what the plan was made against" },
       ownPatch,
@@ -41,14 +42,16 @@ export const applyCommands: readonly CctlCommand[] = [
 
 async function apply(context: Context, given: Arguments): Promise<Result<number, AppError>> {
   const file = given.flags.get("file");
-  if (file === undefined) return fail("usage", "apply needs --file FILE");
-  const node = given.positionals[0] ?? "";
-  const document = await readDocument(context, file);
-  if (!document.ok) return document;
-  const client = await clientFor(context, node);
+  const isPrevious = given.flags.has("previous");
+  if ((file === undefined) !== isPrevious) return fail("usage", "apply needs either --file FILE or --previous");
+  const own = file === undefined ? undefined : await readDocument(context, file);
+  if (own !== undefined && !own.ok) return own;
+  const client = await clientFor(context, given.positionals[0] ?? "");
   if (!client.ok) return client;
+  const text = own === undefined ? await previousText(client.value) : ok(own.value.text);
+  if (!text.ok) return text;
   const body: ApplyBody = {
-    document: document.value.text,
+    document: text.value,
     ...(given.flags.has("own-patch") ? { acknowledge: true } : {}),
   };
   const planned = await client.value.post("/v1/config?dryRun=true", body);
@@ -75,6 +78,11 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   context.io.err("cctl: the answer was lost on the way; the operation has succeeded\n");
   context.io.out(context.output === "text" ? operationText(operation) : `${JSON.stringify(operation)}\n`);
   return ok(exitStatus.done);
+}
+
+async function previousText(client: Client): Promise<Result<string, AppError>> {
+  const answer = await client.get("/v1/config/previous");
+  return answer.ok ? ok((answer.value.json as PreviousAnswer).document) : answer;
 }
 
 async function confirm(context: Context, label: string): Promise<Result<void, AppError>> {

@@ -25,7 +25,7 @@ describe("usage", () => {
     [["status", "a", "--role", "admin"], 2, "cctl: status has no flag --role"],
     [["--nope", "status", "a"], 2, "cctl: no such flag: --nope"],
     [["status", "a", "-o", "xml"], 2, "cctl: 'xml' is no output"],
-    [["apply", "a"], 2, "cctl: apply needs --file FILE"],
+    [["apply", "a"], 2, "cctl: apply needs either --file FILE or --previous"],
     [["operations", "a", "--follow"], 2, "cctl: --follow needs the ID"],
     [["logs", "a", "--unit", "k0scontroller", "--since", "yesterday"], 2, "cctl: 'yesterday' is no time"],
     [["status", "not an address"], 2, "cctl: 'not an address' is no address"],

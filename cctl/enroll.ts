@@ -24,6 +24,7 @@ export const enrollCommand: CctlCommand = {
     { name: "config", value: "FILE", help: "the document it shall become; - is standard input" },
     { name: "name", value: "NAME", help: "what you call it here; default the name in the document" },
     { name: "own-patch", help: "a k0s patch that overrides what Corium models is meant" },
+    { name: "wipe-own", help: "what this node itself made may be lost, once, where its document says wipe" },
   ],
   run: enroll,
 };
@@ -44,6 +45,8 @@ async function enroll(context: Context, given: Arguments): Promise<Result<number
     return fail("usage", `'${wanted}' is no fingerprint: wanted SHA256: and 43 characters`);
   }
 
+  const agreed = await confirmOwnLoss(context, given);
+  if (!agreed.ok) return agreed;
   const fingerprint = await learnFingerprint(context, address.value, wanted);
   if (!fingerprint.ok) return fingerprint;
   const code = await learnCode(context, given);
@@ -54,13 +57,14 @@ async function enroll(context: Context, given: Arguments): Promise<Result<number
     ...(code.value === undefined ? {} : { code: code.value }),
     operatorCA: authority.value,
     ...(document === undefined ? {} : { document: document.value.text }),
+    ...(given.flags.has("wipe-own") ? { wipeOwn: true } : {}),
   };
   const isOwned = given.flags.has("own-patch");
   let answer = await send(context, address.value, fingerprint.value, isOwned ? { ...body, acknowledge: true } : body);
   if (!answer.ok) return answer;
   if (answer.value.status === 409 && reasonOf(answer.value) === "would-bootstrap" && !isOwned) {
-    const agreed = await confirmBootstrap(context, answer.value);
-    if (!agreed.ok) return agreed;
+    const isMeant = await confirmBootstrap(context, answer.value);
+    if (!isMeant.ok) return isMeant;
     answer = await send(context, address.value, fingerprint.value, { ...body, acknowledge: true });
     if (!answer.ok) return answer;
   }
@@ -144,6 +148,18 @@ async function confirmBootstrap(context: Context, answer: HttpAnswer): Promise<R
   context.io.err(`${printable(message)}\n`);
   const isMeant = isYes(await context.io.ask("Claim it, and let it become that? [y/N] "));
   return isMeant ? ok(undefined) : fail("declined", "not claimed");
+}
+
+/** Not undone by anything, so that a word is typed rather than a key pressed. */
+async function confirmOwnLoss(context: Context, given: Arguments): Promise<Result<void, AppError>> {
+  if (!given.flags.has("wipe-own") || context.isAgreed) return ok(undefined);
+  if (context.io.ask === undefined) {
+    return fail("declined", "nobody is here to agree to --wipe-own, so nothing was sent", { hint: "--yes agrees" });
+  }
+  const answer = await context.io.ask(
+    "Arrays, filesystems and systems that this node made will be lost. Type wipe-own: ",
+  );
+  return answer?.trim() === "wipe-own" ? ok(undefined) : fail("declined", "nothing was sent");
 }
 
 export const isYes = (answer: string | undefined): boolean => /^y(es)?$/i.test(answer?.trim() ?? "");

@@ -222,6 +222,24 @@ describe("answers", () => {
   });
 });
 
+describe("the previous document", () => {
+  test("is fetched from the node, planned, and applied against that plan", async () => {
+    const { host, node: peer } = await enrolled((request) =>
+      request.path === "/v1/config/previous"
+        ? { body: { document: "role: single # before\n", sha256: "a", at: "t", by: "ann" } }
+        : applying([operation("succeeded")])(request),
+    );
+    const ran = await runCctl(host, ["apply", "node1", "--previous", "--yes"]);
+    expect([ran.status, ran.err]).toEqual([0, ""]);
+    const bodies = peer.requests.filter(({ method }) => method === "POST").map(({ body }) => body);
+    expect(bodies.map((body) => JSON.parse(String(body)) as unknown)).toEqual(
+      [1, 2].map(() => ({ document: "role: single # before\n" })),
+    );
+    const both = await runCctl(host, ["apply", "node1", "--previous", "--file", "/n.yaml"]);
+    expect(both.status).toBe(2);
+  });
+});
+
 describe("enroll", () => {
   const answer = ({ path, body }: Received): Scripted => {
     if (path !== "/v1/enroll") return { status: 404, body: { error: "no" } };
@@ -256,6 +274,28 @@ describe("enroll", () => {
     const scripted = await runCctl(host, ["enroll", peer.address, "--code", "x", "--fingerprint", other, "--yes"]);
     expect(scripted.err).toContain("shows another fingerprint; nothing was sent to it");
     expect(peer.requests).toEqual([]);
+  });
+
+  test("--wipe-own is typed by whoever is there; nobody there and no --yes: nothing is sent", async () => {
+    const { host, node: peer } = await enrolled(answer);
+    const argv = [
+      "enroll",
+      peer.address,
+      "--code",
+      "x",
+      "--fingerprint",
+      peer.fingerprint,
+      "--wipe-own",
+      "--own-patch",
+    ];
+    expect((await runCctl(host, argv, { answers: ["yes"] })).err).toContain("nothing was sent");
+    expect((await runCctl(host, argv)).err).toContain("nobody is here to agree to --wipe-own");
+    expect(peer.requests).toEqual([]);
+    expect((await runCctl(host, argv, { answers: ["wipe-own"] })).status).toBe(0);
+    expect((await runCctl(host, [...argv, "--yes"])).status).toBe(0);
+    expect(peer.requests.map(({ body }) => JSON.parse(body).wipeOwn)).toEqual([true, true]);
+    await runCctl(host, argv.toSpliced(6, 1));
+    expect(JSON.parse(peer.requests.at(-1)?.body ?? "{}").wipeOwn).toBeUndefined();
   });
 
   test("a refused claim pins nothing", async () => {

@@ -44,6 +44,8 @@ export interface BootstrapInput {
   readonly hasK0sRecord: boolean;
   readonly marker: string;
   readonly uuid: () => string;
+  /** `--wipe-own`: what was ours before then may be lost where the document says `wipe`. */
+  readonly ownLossSinceMs?: number;
 }
 
 export interface BootstrapPlan {

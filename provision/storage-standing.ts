@@ -25,20 +25,28 @@ export interface Records {
   readonly inventory: Inventory;
   readonly owned: readonly OwnedStorage[];
   readonly intents: readonly Intent[];
-  readonly isOwnWipeAllowed?: boolean;
+  readonly ownLossSinceMs?: number;
 }
 
 /** An intent for this step on these very disks, and the UUID that was chosen for it. */
 interface Begun {
   readonly uuid: string;
   readonly isOpen: boolean;
+  readonly openedAtMs: number;
 }
+
+/** `--wipe-own` is for what was made before it was given: what is made under it is ours again. */
+const isOwnLost = (
+  { wipe }: { readonly wipe: boolean },
+  made: Pick<Begun, "isOpen" | "openedAtMs"> | undefined,
+  { ownLossSinceMs }: Records,
+): boolean => wipe && ownLossSinceMs !== undefined && !(made?.isOpen === false && made.openedAtMs >= ownLossSinceMs);
 
 function begun(stepId: string, disks: readonly DiskIdentity[], intents: readonly Intent[]): Begun | undefined {
   const intent = intents.find((each) => each.stepId === stepId && sameDisks(each.disks, disks));
   const uuid = intent === undefined ? undefined : chosenUuid(intent);
   if (intent === undefined || uuid === undefined) return undefined;
-  return { uuid, isOpen: intent.closedAtMs === undefined };
+  return { uuid, isOpen: intent.closedAtMs === undefined, openedAtMs: intent.openedAtMs };
 }
 
 function chosenUuid(intent: Intent): string | undefined {
@@ -67,34 +75,36 @@ export const isWipeOpen = (stepId: string, disk: Disk, intents: readonly Intent[
 
 export function diskStanding(spec: DiskSpec, path: string, disk: Disk, records: Records): Standing {
   const { owned, intents } = records;
-  const isOwnLost = spec.wipe && records.isOwnWipeAllowed === true;
   if (spec.filesystem === "none") {
     // Nothing of ours is on such a disk to tell it by: once blanked by us, it is left alone.
-    const wiped = intents.some(
+    const wiped = intents.find(
       (each) =>
         each.stepId === `disk:${spec.name}:wipe` &&
         each.closedAtMs !== undefined &&
         sameDisks(each.disks, [disk.identity]),
     );
-    if (wiped) return { isOurs: true, isThere: true, hasFilesystem: true, findings: [] };
+    const blanked = wiped === undefined ? undefined : { isOpen: false, openedAtMs: wiped.openedAtMs };
+    const isLost = isOwnLost(spec, blanked, records);
+    if (blanked !== undefined && !isLost) return { isOurs: true, isThere: true, hasFilesystem: true, findings: [] };
     // One that was blank when it was taken has no such intent: the record alone keeps what was put on it since.
     const record = ownedDisk(spec, disk, owned);
-    if (record !== undefined && !isOwnLost) return adopted({ uuid: record.uuid }, []);
-    return foreign(isOwnLost ? [] : guardOwn([disk], records, path));
+    if (record !== undefined && !isLost) return adopted({ uuid: record.uuid }, []);
+    return foreign(isLost ? [] : guardOwn([disk], records, path));
   }
   const intent = begun(`disk:${spec.name}:filesystem`, [disk.identity], intents);
+  const isLost = isOwnLost(spec, intent, records);
   if (intent?.isOpen === true && disk.signatures.every((each) => isHalfMade(each, spec.filesystem, intent.uuid))) {
     return resumed({ filesystemUuid: intent.uuid });
   }
   const record = ownedDisk(spec, disk, owned);
   const recorded = intent?.isOpen === false ? intent.uuid : record?.uuid;
   const found = wholeFilesystem(disk);
-  if (recorded !== undefined && !isOwnLost) {
+  if (recorded !== undefined && !isLost) {
     if (found?.uuid === recorded) return adopted({ filesystemUuid: recorded }, []);
     const message = `filesystem ${recorded} that this node made for disk ${spec.name} is not on ${describeDisk(disk)}`;
     return foreign([incomplete(path, message)]);
   }
-  if (recorded === undefined && found?.type === spec.filesystem && !isOwnLost) {
+  if (recorded === undefined && found?.type === spec.filesystem && !isLost) {
     if (found.uuid !== undefined && found.label === filesystemLabel(spec.name, spec.filesystem)) {
       return adopted({ filesystemUuid: found.uuid }, [
         adoption(path, `${describeDisk(disk)}, ${describeContent(disk)}`),
@@ -102,14 +112,14 @@ export function diskStanding(spec: DiskSpec, path: string, disk: Disk, records: 
     }
   }
   const kept = intent?.isOpen === true ? { filesystemUuid: intent.uuid } : {};
-  return foreign(isOwnLost ? [] : guardOwn([disk], records, path), kept);
+  return foreign(isLost ? [] : guardOwn([disk], records, path), kept);
 }
 
 export function arrayStanding(spec: RaidSpec, field: string, disks: readonly Disk[], records: Records): Standing {
   const { inventory, owned, intents } = records;
-  const isOwnLost = spec.wipe && records.isOwnWipeAllowed === true;
   const identities = disks.map((disk) => disk.identity);
   const create = begun(`raid:${spec.name}:create`, identities, intents);
+  const isLost = isOwnLost(spec, create, records);
   const made = begun(`raid:${spec.name}:filesystem`, identities, intents);
   const filesystem = made === undefined ? {} : { filesystemUuid: made.uuid };
   if (create?.isOpen === true && disks.every((disk) => isHalfMember(disk, create.uuid))) {
@@ -119,7 +129,7 @@ export function arrayStanding(spec: RaidSpec, field: string, disks: readonly Dis
     (each) => each.kind === "raid" && each.name === spec.name && sameDisks(each.disks, identities),
   );
   const recorded = create?.isOpen === false ? create.uuid : record?.uuid;
-  if (recorded !== undefined && !isOwnLost) {
+  if (recorded !== undefined && !isLost) {
     const array = findArray(inventory, recorded);
     const lacking = array === undefined ? disks : disksWithout(array, disks);
     if (array === undefined || lacking.length > 0) {
@@ -130,12 +140,12 @@ export function arrayStanding(spec: RaidSpec, field: string, disks: readonly Dis
   }
   const stranger = owned.find((each) => each.kind === "raid" && each.name === spec.name);
   const partial = stranger === undefined ? undefined : findArray(inventory, stranger.uuid);
-  if (stranger !== undefined && partial !== undefined && !isOwnLost) {
+  if (stranger !== undefined && partial !== undefined && !isLost) {
     const gone = stranger.disks.filter((one) => !identities.some((each) => sameDisk(each, one)));
     const message = `array ${spec.name} (${stranger.uuid}) is this node's, and its member ${gone.map(describeIdentity).join(", ")} is missing`;
     return foreign([incomplete(`${field}.devices`, message)]);
   }
-  if (spec.filesystem !== "none" && !isOwnLost) {
+  if (spec.filesystem !== "none" && !isLost) {
     const array = findOurArray(spec, filesystemLabel(spec.name, spec.filesystem), disks, inventory);
     if (array?.filesystemUuid !== undefined) {
       const note = adoption(field, `array ${spec.name} (${array.uuid}) on ${disks.map(describeDisk).join(", ")}`);
@@ -143,11 +153,11 @@ export function arrayStanding(spec: RaidSpec, field: string, disks: readonly Dis
     }
   }
   const kept = create?.isOpen === true ? { uuid: create.uuid, ...filesystem } : {};
-  return foreign(isOwnLost ? [] : guardOwn(disks, records, field), kept);
+  return foreign(isLost ? [] : guardOwn(disks, records, field), kept);
 }
 
 const fromRecord = (record: OwnedStorage | undefined): Begun | undefined =>
-  record?.filesystemUuid === undefined ? undefined : { uuid: record.filesystemUuid, isOpen: false };
+  record?.filesystemUuid === undefined ? undefined : { uuid: record.filesystemUuid, isOpen: false, openedAtMs: 0 };
 
 /** Our array; its filesystem may still have to be made, or to be made again. */
 function ownArray(spec: RaidSpec, field: string, array: MdArray, made: Begun | undefined): Standing {

@@ -237,8 +237,26 @@ describe("what is ours", () => {
     const document = storageDocument({ disks: [plainDisk({ wipe: true })] });
     const result = plan(machine("our-array"), { document, owned: [record] });
     expect(errors(result)[0]).toStartWith("own-data disks[0].device");
-    const allowed = plan(machine("our-array"), { document, owned: [record], isOwnWipeAllowed: true });
+    const allowed = plan(machine("our-array"), { document, owned: [record], ownLossSinceMs: 1 });
     expect(ids(allowed)).toEqual(["disk:plain:wipe", "disk:plain:filesystem", "mount:plain"]);
+  });
+
+  test("--wipe-own covers what was made before it; what is made under it is adopted after a power cut", () => {
+    const lost = plan(machine("our-array"), { document: wiping, owned: [record], ownLossSinceMs: 5 });
+    expect(ids(lost).slice(0, 3)).toEqual(["raid:data:wipe:0", "raid:data:wipe:1", "raid:data:create"]);
+    expect(ids(plan(machine("our-array"), { owned: [record], ownLossSinceMs: 5 }))).not.toContain("raid:data:create");
+    const made = plan(machine("our-array"), { document: wiping, owned: [record] });
+    expect(ids(made)).not.toContain("raid:data:create");
+    const [create] = plan(machine("blank-pair"), {
+      document: wiping,
+      uuid: () => record.uuid.replaceAll(":", ""),
+    }).steps;
+    if (create?.kind !== "raid:create") throw new Error("an array is created first");
+    const closed: Intent = { ...intent({ ...create, uuid: record.uuid }, false), openedAtMs: 6, closedAtMs: 7 };
+    const after = { document: wiping, owned: [], intents: [closed], ownLossSinceMs: 5 };
+    expect(ids(plan(machine("our-array"), after))).not.toContain("raid:data:create");
+    const older = { ...after, intents: [{ ...closed, openedAtMs: 4 }] };
+    expect(ids(plan(machine("our-array"), older))).toContain("raid:data:create");
   });
 
   test("a plain disk with our label and filesystem is adopted; a stray label on another filesystem is not", () => {
@@ -349,7 +367,15 @@ describe("a disk without a filesystem", () => {
     expect(again.owned).toEqual(first.owned);
     const keeps = storageDocument({ disks: raw.disks.map((disk) => ({ ...disk, wipe: false })) });
     expect(errors(plan(used, { document: keeps, owned: first.owned }))).toEqual([]);
-    expect(ids(plan(used, { document: raw, owned: first.owned, isOwnWipeAllowed: true }))).toEqual(["disk:raw:wipe"]);
+    expect(ids(plan(used, { document: raw, owned: first.owned, ownLossSinceMs: 1 }))).toEqual(["disk:raw:wipe"]);
+    const [wipe] = plan(used, { document: raw, owned: first.owned, ownLossSinceMs: 1 }).steps;
+    const blanked = wipe === undefined ? [] : [{ ...intent(wipe, false), openedAtMs: 5, closedAtMs: 6 }];
+    for (const [ownLossSinceMs, again] of [
+      [4, []],
+      [6, ["disk:raw:wipe"]],
+    ] as const) {
+      expect(ids(plan(used, { document: raw, owned: [], intents: blanked, ownLossSinceMs }))).toEqual([...again]);
+    }
   });
 
   test("power lost right after its wipe: the intent stays open for ever", () => {

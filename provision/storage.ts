@@ -36,7 +36,7 @@ export interface StorageInput {
   /** RFC 9562 version 4. Asked in the document's order, only for what no record has chosen yet. */
   readonly uuid: () => string;
   /** `--wipe-own`: what is ours may be destroyed like anything else, where the document says `wipe: true`. */
-  readonly isOwnWipeAllowed?: boolean;
+  readonly ownLossSinceMs?: number;
 }
 
 export interface StoragePlan {

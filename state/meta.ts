@@ -9,6 +9,10 @@ export type MetaKey =
   | "time-floor-ms"
   /** A reset was done: only a claim together with a document goes on. */
   | "held"
+  /** Somebody at the rescue menu took it from its operator CA: it may be claimed again, though it is in service. */
+  | "re-keyed"
+  /** What of our own may be lost, who agreed and when: once (supervisor/own-consent.ts). */
+  | "wipe-own"
   /** Random, never shown: fingerprints of secrets are keyed with it. */
   | "fingerprint-key";
 

@@ -16,7 +16,7 @@ export type Requester =
       readonly address: string;
     };
 
-export type OperationKind = "install" | "bootstrap" | "apply" | "reboot" | "enroll" | "baseline-adopt";
+export type OperationKind = "install" | "bootstrap" | "apply" | "reboot" | "shutdown" | "enroll" | "baseline-adopt";
 
 export type OperationPhase =
   "pending" | "running" | "awaiting-confirmation" | "succeeded" | "failed" | "rolled-back" | "cancelled";

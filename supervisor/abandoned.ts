@@ -9,6 +9,7 @@ export function closeAbandoned(state: State, nowMs: number): void {
   for (const { id, kind, message } of state.operations.abandoned()) {
     switch (kind) {
       case "reboot":
+      case "shutdown":
         // It is this boot that shows that it succeeded.
         state.operations.end(id, { phase: "succeeded" }, nowMs);
         break;

@@ -10,6 +10,7 @@ import { MachineDied } from "../test/support/fake-host.ts";
 import { fakeK0s } from "../test/support/fake-k0s.ts";
 import { machine } from "../test/machines/machines.ts";
 import { bootstrap } from "./bootstrap.ts";
+import { consentOf, giveConsent } from "./own-consent.ts";
 import {
   paths,
   plain,
@@ -80,6 +81,15 @@ describe("first boot", () => {
       }
     }
   }, 60_000);
+
+  test("the consent of --wipe-own is used up once the storage stands, and is an event", async () => {
+    const of = world(plain);
+    giveConsent(of.state, { atMs: 1, by: "operator ann" });
+    expect(await bootstrap(services(of))).toBe(0);
+    expect(consentOf(of.state)).toBeUndefined();
+    const kinds = of.state.events.last(50).map(({ kind }) => kind);
+    expect(kinds.filter((kind) => kind.startsWith("wipe-own"))).toEqual(["wipe-own-given", "wipe-own-spent"]);
+  });
 
   test("B083: no document: it stays claimable, changes nothing and says so", async () => {
     const of = world(undefined);

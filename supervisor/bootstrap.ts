@@ -23,6 +23,7 @@ import { finishTable } from "../provision/install/driver.ts";
 import { planBootstrap } from "../provision/plan.ts";
 import { obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
 import { installFromLive } from "./install.ts";
+import { ownLossSinceMs, spendConsent } from "./own-consent.ts";
 import {
   beginOperation,
   endFinishedBootstrap,
@@ -96,19 +97,23 @@ async function provision(
   const known = inlineSecrets(secrets);
   const ports = nodePorts(services, document, secrets, known, k0sVersion);
   const owned = [...plan.owned];
+  const lossSinceMs = ownLossSinceMs(state);
   const storage = new Set(plan.steps.filter(({ kind }) => /^(disk|raid):/.test(kind)).map(({ id }) => id));
   const done = await runSteps(services, {
     operation,
     steps: plan.steps,
     executors: services.executors(ports),
     secrets: known,
-    isSuperseded: (intent) => isSuperseded(intent, storedAtMs),
+    isSuperseded: (intent) =>
+      isSuperseded(intent, storedAtMs) || (lossSinceMs !== undefined && intent.openedAtMs < lossSinceMs),
     onStep: (step, stepState) => {
       if (stepState !== "done" && stepState !== "skipped") return;
       storage.delete(step.id);
       if (step.id === "clock") state.meta.raiseTimeFloor(host.clock.nowMs());
       // Ours from the moment that all of it is there: adopted from now on, whatever wipe says.
-      if (storage.size === 0) for (const each of owned.splice(0)) state.owned.put(each);
+      if (storage.size > 0) return;
+      for (const each of owned.splice(0)) state.owned.put(each);
+      spendConsent(state, host.clock.nowMs());
     },
   });
   if (done.ok && state.meta.get("held") !== undefined) state.meta.remove("held");
@@ -132,6 +137,7 @@ export async function inspectAndPlan(
   if (!facts.ok) return facts;
   const inventory = await services.readInventory();
   if (!inventory.ok) return inventory;
+  const lossSinceMs = ownLossSinceMs(state);
   const plan = planBootstrap({
     document,
     documentSha256,
@@ -144,6 +150,7 @@ export async function inspectAndPlan(
     hasK0sRecord: hasK0sRecord(services),
     marker: paths.marker,
     uuid: () => host.random.uuid(),
+    ...(lossSinceMs === undefined ? {} : { ownLossSinceMs: lossSinceMs }),
   });
   return ok({ plan, k0sVersion: facts.value.k0sVersion ?? "" });
 }

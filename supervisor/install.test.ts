@@ -7,15 +7,18 @@ import type { InstallStep } from "../provision/install/model.ts";
 import type { BootstrapServices } from "./bootstrap-services.ts";
 import { findDocument } from "../config/driver.ts";
 import { fail } from "../kit/app-error.ts";
+import { PARTITIONS } from "../iso/layout.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { memoryState } from "../state/open.ts";
 import { machine } from "../test/machines/machines.ts";
+import { partUuidsOf } from "../provision/install/plan.ts";
 import { seedReader } from "../provision/seed/driver.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { type FakeMedium, mediaFiles, mediaPrograms } from "../test/support/fake-media.ts";
 import { bootstrap } from "./bootstrap.ts";
 import { parseBootstrapStatus } from "./bootstrap-status.ts";
+import { consentOf, giveConsent } from "./own-consent.ts";
 import { createReporter } from "./reporter.ts";
 
 const paths = nodePaths();
@@ -179,6 +182,49 @@ describe("a live system", () => {
     expect(await bootstrap(services)).toBe(0);
     expect(of.rebooted()).toBe(true);
     expect(of.state.operations.list().map(({ phase }) => phase)).toEqual(["succeeded", "failed"]);
+  });
+
+  test("the console's consent to lose an installed Corium is used up by the new table, and not by a failure before", async () => {
+    const readInventory = async () => {
+      const of = await readLargeDisks();
+      const uuids = partUuidsOf("ab".repeat(16));
+      const partitions = PARTITIONS.map(({ role, number, name }) => ({
+        path: `/dev/vdb${number}`,
+        number,
+        sizeBytes: 2 ** 20,
+        partUuid: uuids[role],
+        label: name,
+      }));
+      const disks = of.value.disks.map((disk) => (disk.identity.serial === "A" ? { ...disk, partitions } : disk));
+      return ok({ ...of.value, disks });
+    };
+    const document = "role: single\ninstall: {disk: {serial: A}, wipe: true}\n";
+    for (const [broken, isSpent] of [
+      ["disk:wipe", false],
+      ["install:partition", false],
+      ["install:slot", true],
+    ] as const) {
+      const of = live(document, broken);
+      const services = { ...of.services, readInventory };
+      expect(await bootstrap(services)).toBe(1);
+      expect(of.status()?.error?.join("\n")).toContain("holds an installed Corium, which wipe never covers");
+      const [disk] = (await readInventory()).value.disks.filter(({ identity }) => identity.serial === "A");
+      giveConsent(of.state, { atMs: 1, by: "somebody", disks: disk === undefined ? [] : [disk.identity] });
+      expect(await bootstrap(services)).toBe(1);
+      expect(of.status()?.error?.[0]).toContain("it is write-protected");
+      expect([broken, consentOf(of.state) === undefined]).toEqual([broken, isSpent]);
+    }
+    const other = live(document);
+    giveConsent(other.state, { atMs: 1, by: "somebody", disks: [{ serial: "B", sizeBytes: 2 ** 34 }] });
+    expect(await bootstrap({ ...other.services, readInventory })).toBe(1);
+    expect(other.done).toEqual([]);
+  });
+
+  test("the consent of a claim is good for the disks of the node too: it goes along to the disk", async () => {
+    const of = live(wanted);
+    giveConsent(of.state, { atMs: 1, by: "operator ann" });
+    expect(await bootstrap({ ...of.services, readInventory: readLargeDisks })).toBe(0);
+    expect(consentOf(of.state)).toMatchObject({ by: "operator ann" });
   });
 
   test("it holds an installation for no claim: unattended means nobody is there", async () => {

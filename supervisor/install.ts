@@ -11,6 +11,7 @@ import { ok } from "../kit/result.ts";
 import { carriedArguments, planInstall } from "../provision/install/plan.ts";
 import { createHandover } from "./handover.ts";
 import { obtainDocument, refusedBy } from "./obtain-document.ts";
+import { consentOf, mayGiveUp, spendConsent } from "./own-consent.ts";
 import { beginOperation, failed, isSuperseded, type Outcome, rememberDocument, runSteps } from "./run-operation.ts";
 
 export async function installFromLive(services: BootstrapServices): Promise<Outcome> {
@@ -64,6 +65,11 @@ async function install(
     executors: services.installExecutors(handover),
     secrets: new Map(),
     isSuperseded: (intent) => isSuperseded(intent, storedAtMs),
+    onStep: (step, stepState) => {
+      // From here on the disk tells by itself that it is this installation's. A consent to more goes along to the disk.
+      const isTaken = step.id === "install:partition" && (stepState === "done" || stepState === "skipped");
+      if (isTaken && consentOf(state)?.disks !== undefined) spendConsent(state, host.clock.nowMs());
+    },
   });
 }
 
@@ -85,12 +91,13 @@ export async function inspectAndPlanInstall(
     args: carriedArguments(cmdline),
     uuid: () => host.random.uuid(),
     intents: state.journal.intents(),
+    mayGiveUp: mayGiveUp(state),
   });
   return ok(plan);
 }
 
 /** What this live system runs is what it installs. */
-async function readImage({
+export async function readImage({
   host,
   boot,
 }: Pick<BootstrapServices, "host" | "boot">): Promise<Result<ImageSource, AppError>> {

@@ -14,6 +14,7 @@ import { formatFinding } from "../kit/finding.ts";
 import { err, ok } from "../kit/result.ts";
 import { checkAuthority } from "../pki/authority.ts";
 import { resolveSecrets } from "../provision/driver.ts";
+import { isReKeyed } from "./re-key.ts";
 
 export interface Obtained {
   readonly document: Document;
@@ -125,7 +126,7 @@ export function obstacleOf(
 /** An operator CA in the document claims the node, once; a claim that is there already is never replaced. */
 async function claimByDocument(services: BootstrapServices, document: Document): Promise<Result<void, AppError>> {
   const { host, state, reporter } = services;
-  if (state.claim.get() !== undefined) return ok(undefined);
+  if (state.claim.get() !== undefined || isReKeyed(state)) return ok(undefined);
   let pem = document.api?.operatorCA;
   const source = document.api?.operatorCAFrom;
   if (pem === undefined && source !== undefined) {

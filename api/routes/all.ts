@@ -1,6 +1,7 @@
 import type { Route } from "../route.ts";
 import { CONFIG_ROUTES } from "./config.ts";
 import { EVENT_ROUTES } from "./events.ts";
+import { INSTALL_ROUTES } from "./install.ts";
 import { LIFECYCLE_ROUTES } from "./lifecycle.ts";
 import { LOG_ROUTES } from "./logs.ts";
 import { openApiRoute } from "./openapi.ts";
@@ -17,5 +18,6 @@ export const ROUTES: readonly Route[] = [
   ...SERVICE_ROUTES,
   ...LOG_ROUTES,
   ...LIFECYCLE_ROUTES,
+  ...INSTALL_ROUTES,
   openApiRoute(() => ROUTES),
 ];

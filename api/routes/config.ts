@@ -5,9 +5,11 @@ import { hasErrors } from "../../kit/finding.ts";
 import { includesRole } from "../../kit/operator-role.ts";
 import type { Baseline, StoredDocument } from "../../state/model.ts";
 import type { State } from "../../state/open.ts";
-import type { ApplyAnswer, ConfigAnswer } from "../contract.ts";
+import { nameOf } from "../../state/requester.ts";
+import type { ApplyAnswer, ConfigAnswer, PreviousAnswer } from "../contract.ts";
 import { oneAtATime } from "../one-at-a-time.ts";
-import { json, problem, sentence } from "../problem.ts";
+import { acceptDocument } from "../accept-document.ts";
+import { json, problem } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 import { DOCUMENT_BODY_BYTES, withBody } from "../route.ts";
 
@@ -38,6 +40,13 @@ export const CONFIG_ROUTES: readonly Route[] = [
     role: "readonly",
     summary: "the document that the node runs; secrets as fingerprints below admin",
     run: getConfig,
+  },
+  {
+    method: "GET",
+    path: "/v1/config/previous",
+    role: "admin",
+    summary: "the document that the node was given before the one it runs, to apply it again",
+    run: getPrevious,
   },
   {
     method: "GET",
@@ -93,6 +102,28 @@ function getConfig({ services, role, requester }: RouteContext): Response {
   return json(200, answer, { etag });
 }
 
+/** Older than what runs, and not the same: applied twice, the two change places. */
+function getPrevious({ services, requester }: RouteContext): Response {
+  const { state, host } = services;
+  const running = state.baseline.get()?.document;
+  const stored = state.documents.list().find(
+    ({ id, sha256, text }) =>
+      running !== undefined &&
+      id < running.id &&
+      sha256 !== running.sha256 &&
+      // From before it was a node: no document to go back to.
+      services.config.parse(text).document?.role !== undefined,
+  );
+  if (stored === undefined) {
+    return problem(404, "this node keeps no document from before the one it runs", { reason: "no-previous" });
+  }
+  const atMs = host.clock.nowMs();
+  state.audit.add({ atMs, requester, route: "GET /v1/config/previous", status: 200, outcome: "done" });
+  const { text, sha256 } = stored;
+  const at = new Date(stored.atMs).toISOString();
+  return json(200, { document: text, sha256, at, by: nameOf(stored.requester) } satisfies PreviousAnswer);
+}
+
 async function postConfig(context: RouteContext<Body>): Promise<Response> {
   const { services, body, requester, query } = context;
   const dryRun = query.get("dryRun");
@@ -143,22 +174,6 @@ async function answerBeforeBootstrap(context: RouteContext<Body>, isDryRun: bool
     warnings: findings,
   };
   if (isDryRun) return json(200, answer);
-  if ((await services.bootstrap.state()) === "running") {
-    const operation = services.state.operations.running()?.id;
-    return problem(409, "the node is being provisioned; wait until that ends or fails", {
-      reason: "busy",
-      ...(operation === undefined ? {} : { operation }),
-    });
-  }
-  const written = await services.host.files.write(services.paths.config, body.document, { mode: 0o600 });
-  if (!written.ok) return problem(503, sentence(written.error), { reason: "not-written" });
-  const atMs = services.host.clock.nowMs();
-  services.state.documents.add({ text: body.document, atMs, requester, origin: "apply" });
-  const poked = await services.bootstrap.poke();
-  if (!poked.ok) {
-    return problem(503, `the document is written, but bootstrap could not be started: ${sentence(poked.error)}`, {
-      reason: "bootstrap",
-    });
-  }
-  return json(200, answer);
+  const refused = await acceptDocument(services, body.document, requester, "apply");
+  return refused ?? json(200, answer);
 }

@@ -8,6 +8,9 @@ import { err, ok } from "../../kit/result.ts";
 import type { Authority } from "../../pki/authority.ts";
 import { checkAuthority } from "../../pki/authority.ts";
 import type { Requester } from "../../state/model.ts";
+import { nameOf } from "../../state/requester.ts";
+import { giveConsent } from "../../supervisor/own-consent.ts";
+import { isReKeyed } from "../../supervisor/re-key.ts";
 import { checkBody, readJsonBody } from "../body.ts";
 import type { EnrollAnswer } from "../contract.ts";
 import type { Enrolment } from "../enrolment.ts";
@@ -26,6 +29,8 @@ export const enrollSchema = z.strictObject({
   operatorCA: z.string(),
   document: z.string().optional(),
   acknowledge: z.boolean().optional(),
+  /** What this node itself made may be lost, once, where its document says wipe. */
+  wipeOwn: z.boolean().optional(),
 });
 type Body = z.output<typeof enrollSchema>;
 
@@ -55,8 +60,8 @@ export async function enroll(services: ApiServices, request: Request, wire: Wire
 
 function refuseTaken(state: ApiServices["state"]): Response | undefined {
   if (state.claim.get() !== undefined) return problem(409, "this node is claimed already", { reason: "claimed" });
-  // Invariant 2: what is in a cluster can't be claimed over the network.
-  if (!isMember(state)) return undefined;
+  // Invariant 2: what is in a cluster can't be claimed over the network, unless somebody at its console said so.
+  if (!isMember(state) || isReKeyed(state)) return undefined;
   return problem(409, "this node is in service and can't be claimed any more; use its console, or reset it", {
     reason: "in-service",
   });
@@ -121,7 +126,13 @@ async function claim(services: ApiServices, enrolment: Enrolment, body: Body, wi
       { reason: "busy" },
     );
   }
-  const own = await checkOwnDocument(services, body);
+  const isReclaimed = isMember(state);
+  if (isReclaimed && (body.document !== undefined || body.wipeOwn === true)) {
+    return problem(409, "this node is in service: claim it without a document, then `cctl apply` one", {
+      reason: "in-service",
+    });
+  }
+  const own = isReclaimed ? undefined : await checkOwnDocument(services, body);
   if (own !== undefined) return own;
   const sent = checkSentDocument(services, body, authority.value);
   if (!sent.ok) return sent.error;
@@ -141,6 +152,8 @@ async function claim(services: ApiServices, enrolment: Enrolment, body: Body, wi
       by: isInsecure ? "insecure" : "enroll",
     });
     if (!claimed.ok) return claimed;
+    state.meta.remove("re-keyed");
+    if (body.wipeOwn === true) giveConsent(state, { atMs: nowMs, by: nameOf(requester) });
     if (body.document !== undefined) {
       state.documents.add({ text: body.document, atMs: nowMs, requester, origin: "enroll" });
     }
@@ -156,7 +169,7 @@ async function claim(services: ApiServices, enrolment: Enrolment, body: Body, wi
   audit(services, requester, 200, isInsecure ? "claimed-insecurely" : "claimed");
   // The claim stands whatever comes of these: the code is no use any more, and bootstrap looks again at each boot.
   await enrolment.close();
-  await services.bootstrap.poke();
+  if (!isReclaimed) await services.bootstrap.poke();
   const operation = state.operations.running()?.id;
   const answer: EnrollAnswer = {
     enrolled: true,

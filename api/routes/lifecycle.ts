@@ -10,30 +10,48 @@ export const LIFECYCLE_ROUTES: readonly Route[] = [
     path: "/v1/lifecycle/reboot",
     role: "admin",
     summary: "answer, then restart the machine",
-    run: reboot,
+    run: (context) => leave(context, "reboot"),
+  },
+  {
+    method: "POST",
+    path: "/v1/lifecycle/shutdown",
+    role: "admin",
+    summary: "answer, then switch the machine off",
+    run: (context) => leave(context, "shutdown"),
   },
 ];
 
-async function reboot({ services, requester }: RouteContext): Promise<Response> {
+const WAYS = {
+  reboot: { verb: "reboot", says: "restarts", could: "restart" },
+  shutdown: { verb: "poweroff", says: "is switched off", could: "switch off" },
+} as const;
+type Way = keyof typeof WAYS;
+
+async function leave({ services, requester }: RouteContext, way: Way): Promise<Response> {
   const { state, host } = services;
   const atMs = host.clock.nowMs();
   const bootstrap = await services.bootstrap.state();
-  const begun = state.operations.begin({ kind: "reboot", requester, version: services.version, atMs });
+  const begun = state.operations.begin({ kind: way, requester, version: services.version, atMs });
   // A bootstrap that only waits is no reason: it waits again after the boot.
   if (!begun.ok && !(begun.error.running.kind !== "apply" && bootstrap !== "running")) {
     const { id, kind } = begun.error.running;
     return problem(409, `operation ${id} (${kind}) is running; wait for it`, { reason: "busy", operation: id });
   }
-  state.events.add({ atMs, kind: "reboot", severity: "info", message: "the machine restarts on request" });
-  void restartSoon(services, begun.ok ? begun.value.id : undefined);
-  return json(202, { rebooting: true, ...(begun.ok ? { operation: begun.value.id } : {}) });
+  state.events.add({ atMs, kind: way, severity: "info", message: `the machine ${WAYS[way].says} on request` });
+  void leaveSoon(services, way, begun.ok ? begun.value.id : undefined);
+  const answer = way === "reboot" ? { rebooting: true } : { shuttingDown: true };
+  return json(202, { ...answer, ...(begun.ok ? { operation: begun.value.id } : {}) });
 }
 
 /** The operation is closed by the next boot: it succeeded when there is one. */
-async function restartSoon({ host, state }: RouteContext["services"], operation: string | undefined): Promise<void> {
+async function leaveSoon(
+  { host, state }: RouteContext["services"],
+  way: Way,
+  operation: string | undefined,
+): Promise<void> {
   await host.clock.sleep(ANSWER_FIRST_MS);
-  const result = await host.exec({ argv: ["systemctl", "--no-block", "reboot"], timeoutMs: 30_000 });
+  const result = await host.exec({ argv: ["systemctl", "--no-block", WAYS[way].verb], timeoutMs: 30_000 });
   if (result.exitCode === 0 || operation === undefined) return;
-  const failureReason = "systemctl could not restart the machine";
+  const failureReason = `systemctl could not ${WAYS[way].could} the machine`;
   state.operations.end(operation, { phase: "failed", failureReason }, host.clock.nowMs());
 }

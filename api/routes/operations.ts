@@ -1,5 +1,7 @@
 import { isOver } from "../../state/model.ts";
 import type { Operation } from "../../state/model.ts";
+import { nameOf } from "../../state/requester.ts";
+import { giveConsent } from "../../supervisor/own-consent.ts";
 import type { OperationsAnswer } from "../contract.ts";
 import { ndjson } from "../ndjson.ts";
 import { json, problem, sentence } from "../problem.ts";
@@ -32,6 +34,12 @@ export const OPERATION_ROUTES: readonly Route[] = [
     path: "/v1/operations/:id/retry",
     role: "admin",
     summary: "go on with a failed installation or bootstrap from its journal",
+    query: [
+      {
+        name: "wipeOwn",
+        description: "true: what this node itself made may be lost, once, where its document says wipe",
+      },
+    ],
     run: retry,
   },
 ];
@@ -80,6 +88,9 @@ async function retry(context: RouteContext): Promise<Response> {
   }
   if (services.state.meta.get("in-service-at-ms") !== undefined) {
     return problem(409, "this node has bootstrapped since", { reason: "in-service" });
+  }
+  if (isTrue(context.query.get("wipeOwn"))) {
+    giveConsent(services.state, { atMs: services.host.clock.nowMs(), by: nameOf(context.requester) });
   }
   const poked = await services.bootstrap.poke();
   return poked.ok ? json(200, { retried: operation.id }) : problem(503, sentence(poked.error), { reason: "bootstrap" });

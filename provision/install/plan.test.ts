@@ -96,6 +96,18 @@ describe("planInstall", () => {
     }
   });
 
+  test("--wipe-own covers an installed Corium, together with wipe, and nothing without the other", () => {
+    const of = inventory(partitioned("a", id, "corium-state"));
+    const agreed = { mayGiveUp: () => true };
+    expect(codes(of, { ...agreed, wipe: false })).toEqual(["holds-data"]);
+    expect(codes(of, { mayGiveUp: ({ path }) => path === "/dev/b", wipe: true })).toEqual(["installed"]);
+    const { findings, steps } = plan(of, { ...agreed, wipe: true });
+    expect(findings).toEqual([]);
+    expect(steps.slice(0, 2).map((step) => step.id)).toEqual(["install:wipe", "install:partition"]);
+    const [, table] = steps;
+    expect(table?.kind === "install:partition" && table.layout.diskGuid).toBe("11111111-2222-4333-8444-555555555555");
+  });
+
   test("the half-made disk of an installation that lost power is gone on with, under its own UUIDs, without consent", () => {
     const { steps, findings } = plan(inventory(partitioned("a", id, INSTALLING)));
     expect(findings).toEqual([]);

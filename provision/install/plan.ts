@@ -33,6 +33,8 @@ export interface InstallInput {
   readonly uuid: () => string;
   /** Of this boot: an installation that failed before the table was written is gone on with under the same id. */
   readonly intents: readonly Intent[];
+  /** `--wipe-own`: an installed Corium on this disk may be lost. The document's `wipe` is needed as well. */
+  readonly mayGiveUp?: (disk: Disk) => boolean;
 }
 
 export interface InstallPlan {
@@ -61,12 +63,12 @@ export function planInstall(input: InstallInput): InstallPlan {
     );
   }
   const standing = standingOf(disk);
-  if (standing === "installed") {
+  if (standing === "installed" && input.mayGiveUp?.(disk) !== true) {
     return refuse(
       "installed",
       "install.disk",
       `disk ${describeDisk(disk)} holds an installed Corium, which wipe never covers`,
-      "remove the medium and boot from this disk, or reset the node that is on it",
+      "remove the medium and boot from this disk; or give it up with --wipe-own at the claim or on the console",
     );
   }
   const claim = { disk, field: "install.disk", wipe: install.wipe, isOurs: standing === "half-made" };
@@ -92,7 +94,7 @@ export function planInstall(input: InstallInput): InstallPlan {
   }
   if (!layout.ok || hasErrors(findings)) return { steps: [], findings, disk };
   const wipes =
-    standing === "other" && (holdsData(disk) || disk.users.length > 0) ? [wipeStep("install:wipe", disk)] : [];
+    standing !== "half-made" && (holdsData(disk) || disk.users.length > 0) ? [wipeStep("install:wipe", disk)] : [];
   return { steps: [...wipes, ...stepsFor(disk, layout.value, bare(installation), input)], findings, disk };
 }
 

@@ -1,0 +1,155 @@
+import { describe, expect, test } from "bun:test";
+import type { Disk, Inventory } from "../kit/disk.ts";
+import type { BootFacts } from "../kit/paths.ts";
+import { nodePaths } from "../kit/paths.ts";
+import { ok } from "../kit/result.ts";
+import { PARTITIONS } from "../iso/layout.ts";
+import { partUuidsOf } from "../provision/install/plan.ts";
+import { memoryState } from "../state/open.ts";
+import { machine } from "../test/machines/machines.ts";
+import { fakeHost } from "../test/support/fake-host.ts";
+import { isReKeyed, reKey } from "./re-key.ts";
+import { createRescue } from "./rescue.ts";
+
+const uuids = partUuidsOf("ab".repeat(16));
+const folder = "/run/corium/rescue";
+
+function installed(path: string, type = "ext4"): Disk {
+  const blank = machine("blank-pair").disks.find(({ identity }) => identity.serial === "A");
+  if (blank === undefined) throw new Error("no disk");
+  return {
+    ...blank,
+    path,
+    identity: { serial: path, sizeBytes: blank.sizeBytes },
+    partitions: PARTITIONS.map(({ role, number, name }) => ({
+      path: `${path}${number}`,
+      number,
+      sizeBytes: 2 ** 20,
+      partUuid: uuids[role],
+      label: name,
+    })),
+    signatures: [7, 8].map((number) => ({ type, device: `${path}${number}`, where: `partition ${number}` })),
+  };
+}
+
+function rescueOn(
+  boot: BootFacts,
+  disks: readonly Disk[],
+  more: { readonly mounts?: string; readonly e2fsck?: number; readonly files?: Readonly<Record<string, string>> } = {},
+) {
+  const inventory: Inventory = { disks, arrays: [], unknown: [] };
+  const host = fakeHost({
+    files: {
+      "/proc/self/mounts": more.mounts ?? "",
+      "/proc/sys/kernel/hostname": "n1\n",
+      ...more.files,
+    },
+    programs: {
+      mount: () => "",
+      umount: () => "",
+      systemctl: () => "",
+      ip: () => "[]",
+      e2fsck: () => ({ exitCode: more.e2fsck ?? 0, stdout: "Pass 1: Checking inodes\n\nPass 2\n" }),
+    },
+  });
+  const state = memoryState();
+  state.claim.record({ operatorCA: "pem", fingerprint: "SHA256:old", atMs: 1, by: "enroll" });
+  const opened: string[] = [];
+  const rescue = createRescue({
+    host,
+    paths: nodePaths(),
+    boot,
+    readInventory: async () => ok(inventory),
+    openState: async ({ database }) => {
+      opened.push(database);
+      return ok({ ...state, close: () => undefined });
+    },
+    reKey,
+  });
+  const ran = (program: string): string[] => host.calls.filter((call) => call.startsWith(`exec ${program} `));
+  return { rescue, host, state, opened, ran };
+}
+
+const fromDisk: BootFacts = {
+  mode: "disk",
+  partUuids: { esp: "", boot: "", root: "", state: uuids.state, data: uuids.data },
+};
+const mounted = "/dev/vda8 /var ext4 rw 0 0\n/dev/vda7 /var/lib/corium ext4 rw 0 0\n";
+
+describe("on the rescue boot of the disk itself", () => {
+  test("only the partitions of this boot are seen, and re-keying works on the state that is mounted", async () => {
+    const other = {
+      ...installed("/dev/vdb"),
+      partitions: installed("/dev/vdb").partitions.map((each) => ({ ...each, partUuid: "x" })),
+    };
+    const files = { "/var/lib/corium/corium.db": "db" };
+    const of = rescueOn(fromDisk, [installed("/dev/vda"), other], { mounts: mounted, files });
+    const sight = await of.rescue.look();
+    expect(sight.ok && sight.value.systems).toMatchObject([{ name: "n1", device: "/dev/vda7" }]);
+    expect(sight.ok && sight.value.filesystems.map(({ device, isMounted }) => [device, isMounted])).toEqual([
+      ["/dev/vda7", true],
+      ["/dev/vda8", true],
+    ]);
+    expect(await of.rescue.reKey("/dev/vda7")).toEqual({ ok: true, value: "SHA256:old" });
+    expect([of.opened, isReKeyed(of.state), of.ran("mount")]).toEqual([["/var/lib/corium/corium.db"], true, []]);
+    expect(await of.rescue.reKey("/dev/vda7")).toMatchObject({ ok: false, error: { code: "unclaimed" } });
+  });
+
+  test("a state that could not be mounted is not taken for an empty one", async () => {
+    const of = rescueOn(fromDisk, [installed("/dev/vda")]);
+    expect(await of.rescue.reKey("/dev/vda7")).toMatchObject({ ok: false, error: { code: "no-state" } });
+    expect(of.opened).toEqual([]);
+  });
+
+  test("what is mounted is not checked; what is not is repaired, and told when it can't be", async () => {
+    const whole = rescueOn(fromDisk, [installed("/dev/vda")], { mounts: mounted });
+    expect(await whole.rescue.repair("/dev/vda8")).toMatchObject({ ok: false, error: { code: "mounted" } });
+    expect(whole.ran("e2fsck")).toEqual([]);
+    const half = mounted.split("\n").slice(1).join("\n");
+    const damaged = rescueOn(fromDisk, [installed("/dev/vda")], { mounts: half, e2fsck: 1 });
+    expect(await damaged.rescue.repair("/dev/vda8")).toEqual({
+      ok: true,
+      value: ["Pass 1: Checking inodes", "Pass 2", "repaired"],
+    });
+    expect(damaged.ran("e2fsck")).toEqual(["exec e2fsck -f -y /dev/vda8"]);
+    const lost = rescueOn(fromDisk, [installed("/dev/vda")], { mounts: half, e2fsck: 8 });
+    expect(await lost.rescue.repair("/dev/vda8")).toMatchObject({ ok: false, error: { code: "check" } });
+    expect(await lost.rescue.repair("/dev/sda1")).toMatchObject({ ok: false, error: { code: "gone" } });
+  });
+
+  test("starting the node leaves the menu's target, restarting and switching off are systemd's", async () => {
+    const of = rescueOn(fromDisk, [installed("/dev/vda")]);
+    for (const way of ["start", "reboot", "poweroff"] as const) expect((await of.rescue.leave(way)).ok).toBe(true);
+    expect(of.ran("systemctl")).toEqual([
+      "exec systemctl --no-block isolate multi-user.target",
+      "exec systemctl --no-block reboot",
+      "exec systemctl --no-block poweroff",
+    ]);
+  });
+});
+
+describe("from the medium", () => {
+  const live: BootFacts = { mode: "live" };
+
+  test("looking writes nothing; re-keying mounts the state for as long as it takes", async () => {
+    const files = { [`${folder}/etc/hostname`]: "n7\n", [`${folder}/corium.db`]: "db" };
+    const blank = machine("blank-pair").disks.filter(({ identity }) => identity.serial === "B");
+    const of = rescueOn(live, [installed("/dev/vda"), ...blank], { files });
+    const sight = await of.rescue.look();
+    expect(sight.ok && sight.value.systems.map(({ name }) => name)).toEqual(["n7"]);
+    expect(of.ran("mount")).toEqual([`exec mount -t ext4 -o ro,noload /dev/vda7 ${folder}`]);
+    expect((await of.rescue.reKey("/dev/vda7")).ok).toBe(true);
+    expect(of.opened).toEqual([`${folder}/corium.db`]);
+    expect(of.ran("mount").at(-1)).toBe(`exec mount -t ext4 -o rw /dev/vda7 ${folder}`);
+    expect(of.ran("umount")).toHaveLength(of.ran("mount").length);
+  });
+
+  test("a member of a mirror is never mounted or checked by itself", async () => {
+    const of = rescueOn(live, [installed("/dev/vda", "linux_raid_member")]);
+    const sight = await of.rescue.look();
+    expect(sight.ok && sight.value.systems[0]?.problem).toBe("it holds linux_raid_member, not ext4 alone");
+    expect((await of.rescue.reKey("/dev/vda7")).ok).toBe(false);
+    expect((await of.rescue.repair("/dev/vda8")).ok).toBe(false);
+    expect([...of.ran("mount"), ...of.ran("e2fsck")]).toEqual([]);
+  });
+});
