@@ -1,12 +1,21 @@
-/** `corium console TTY`: the screen of a node on one terminal. Changes nothing; what it shows anybody in front of it may see. */
+/**
+ * `corium console TTY`: the screen of a node on one terminal. What it shows anybody in front of it may see; what changes
+ * something is asked of the API, after a name was typed.
+ */
 import type { Command, CommandIo } from "../kit/command.ts";
 import { realHost } from "../host/real.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { version } from "../kit/version.ts";
-import { bridge, renderLines, renderScreen } from "./frame.ts";
+import { beginPower, beginRetry, stepAction } from "./action-dialogue.ts";
+import { converse } from "./converse.ts";
+import { bridge, isInService, keysLine, nameShown, renderLines, renderScreen } from "./frame.ts";
+import { beginInstall, stepInstall } from "./install-dialogue.ts";
 import type { ConsoleView } from "./model.ts";
-import { eventFeed, gatherView, socketGet } from "./gather.ts";
+import { eventFeed, gatherView, socketCall, socketGet } from "./gather.ts";
+import { beginPrevious, stepPrevious } from "./previous-dialogue.ts";
+import { type QueuedTerminal, terminalOn } from "./terminal.ts";
 import { openTty, type Tty } from "./tty.ts";
+import { readTyped } from "./typed.ts";
 import { viewFor } from "./views.ts";
 import { appendAll, appendChanges, paintAll, paintChanges } from "./writer.ts";
 
@@ -50,6 +59,7 @@ export const consoleCommand: Command = async (argv, io) => {
 const host = realHost();
 const paths = nodePaths();
 const get = socketGet(paths.socket);
+const call = socketCall(paths.socket, (ms) => host.clock.sleep(ms));
 const events = eventFeed(get);
 const gather = () => gatherView({ host, paths, get, events, version });
 
@@ -57,30 +67,25 @@ async function show(tty: Tty, io: CommandIo): Promise<void> {
   let shown: readonly string[] | undefined;
   let lastNode: ConsoleView["node"];
   let misses = 0;
-  const typed: string[] = [];
-  let wake = new AbortController();
-  tty.onLine((line) => {
-    typed.push(line.trim().toLowerCase());
-    wake.abort();
-  });
+  const terminal = terminalOn(tty, host.clock, io.signal);
+  let view: ConsoleView | undefined;
   while (!io.signal.aborted) {
-    const key = typed.shift();
-    if (key !== undefined) {
-      const lines = key === "" ? undefined : await viewFor(key, get);
-      if (lines !== undefined) {
-        await tty.write(tty.isScreen ? paintAll([...lines.slice(0, 22), "", "Enter goes back"]) : appendAll(lines));
-        // On a screen the view stays until the next line; a serial log just goes on.
-        if (tty.isScreen) await waitForLine();
-      }
-      shown = tty.isScreen || key === "" ? undefined : shown;
+    const line = await terminal.nextLine(0);
+    if (line !== undefined) {
+      const read = readTyped(line);
+      const key = read.kind === "text" ? read.text.toLowerCase() : "";
+      const isDone = view !== undefined && (await talk(key, view, terminal, io.signal));
+      if (!isDone) await look(key);
+      // A serial log just goes on, but for who asks to see all again.
+      shown = tty.isScreen || isDone || read.kind === "empty" ? undefined : shown;
     }
     const began = host.clock.monotonicMs();
     const fresh = await gather();
     const tookMs = host.clock.monotonicMs() - began;
-    const view = bridge(fresh, lastNode, misses);
+    view = bridge(fresh, lastNode, misses);
     misses = fresh.node === undefined ? misses + 1 : 0;
     lastNode = fresh.node ?? lastNode;
-    const next = tty.isScreen ? renderScreen(view) : renderLines(view);
+    const next = tty.isScreen ? renderScreen(view) : [...renderLines(view), keysLine(view)];
     if (shown === undefined) await tty.write(tty.isScreen ? paintAll(next) : appendAll(next));
     else {
       const text = tty.isScreen ? paintChanges(shown, next) : appendChanges(shown, next);
@@ -88,17 +93,42 @@ async function show(tty: Tty, io: CommandIo): Promise<void> {
     }
     shown = next;
     const isCalm = view.node?.phase === "in-service" && view.node.operation === undefined;
-    if (typed.length === 0)
-      await pause(Math.max(isCalm ? calmPollMs : pollMs, Math.min(restPerLook * tookMs, longestRestMs)));
+    if (!terminal.hasLine())
+      await terminal.pause(Math.max(isCalm ? calmPollMs : pollMs, Math.min(restPerLook * tookMs, longestRestMs)));
   }
 
-  async function pause(ms: number): Promise<void> {
-    wake = new AbortController();
-    await host.clock.sleep(ms, AbortSignal.any([wake.signal, io.signal]));
+  async function look(key: string): Promise<void> {
+    const lines = key === "" ? undefined : await viewFor(key, get);
+    if (lines === undefined) return;
+    await tty.write(tty.isScreen ? paintAll([...lines.slice(0, 22), "", "Enter goes back"]) : appendAll(lines));
+    // On a screen the view stays until the next line; a serial log just goes on.
+    if (tty.isScreen) await untilLine();
   }
+  /** The line that ends a view may be the key of the next one. */
+  async function untilLine(): Promise<void> {
+    while (!terminal.hasLine() && !io.signal.aborted) await terminal.pause(pollMs);
+    if (terminal.isEmptyNext()) await terminal.nextLine(0);
+  }
+}
 
-  async function waitForLine(): Promise<void> {
-    while (typed.length === 0 && !io.signal.aborted) await pause(pollMs);
-    if (typed[0] === "") typed.shift();
+/** `false`: the key begins no dialogue. */
+async function talk(key: string, view: ConsoleView, terminal: QueuedTerminal, signal: AbortSignal): Promise<boolean> {
+  switch (key) {
+    case "i":
+      if (view.boot?.mode !== "live") return false;
+      await converse(terminal, beginInstall(), { step: stepInstall, perform: call, signal });
+      return true;
+    case "r":
+      if (!isInService(view)) return false;
+      await converse(terminal, beginPrevious(nameShown(view)), { step: stepPrevious, perform: call, signal });
+      return true;
+    case "t":
+      await converse(terminal, beginRetry(nameShown(view)), { step: stepAction, perform: call, signal });
+      return true;
+    case "p":
+      await converse(terminal, beginPower(nameShown(view)), { step: stepAction, perform: call, signal });
+      return true;
+    default:
+      return false;
   }
 }

@@ -26,8 +26,17 @@ test("on a real terminal it shows the node, answers a key, and ends when it is t
   try {
     await until(/phase: /);
     expect(text).not.toContain("\x1b");
+    await until(/keys: l log/);
     void child.stdin.write("c\n");
     await until(/configuration: |api: .*\n[^]*api: /);
+    void child.stdin.write("p\n");
+    await until(/power:\n[^]*q to go back:/);
+    void child.stdin.write("\x1b[A\n");
+    await until(/power:\n[^]*power:\n/);
+    void child.stdin.write("r\n");
+    await until(/type: \S/);
+    void child.stdin.write("no name of this machine\n");
+    await until(/that is not \S+\nnothing was changed/);
     expect(isOver).toBe(false);
   } finally {
     child.kill();

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import type { NodeAnswer } from "../api/contract.ts";
 import type { ConsoleView } from "./model.ts";
-import { bridge, COLUMNS, renderLines, renderScreen, ROWS, wrap } from "./frame.ts";
+import { bridge, COLUMNS, keysLine, renderLines, renderScreen, ROWS, wrap } from "./frame.ts";
 import { appendChanges, paintAll, paintChanges } from "./writer.ts";
 
 const fingerprint = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU";
@@ -83,6 +83,16 @@ describe("frame", () => {
     expect(renderLines(bridge(silent, last, 0))).toEqual(renderLines(view({ node: last })));
     expect(renderLines(bridge(silent, last, 3))).toContain("api: not answering yet");
     expect(renderLines(bridge(silent, undefined, 0))).toContain("api: not answering yet");
+  });
+
+  test("the keys fit one line, and are those that do something here", () => {
+    const live = keysLine(view({ boot: { mode: "live" } }));
+    expect(live).toBe("keys: l log, d disks, n network, c config, i install, t retry, p power, Enter");
+    const serving = keysLine(view({ node: node(), boot: { mode: "disk" } }));
+    expect(serving).toBe("keys: l log, d disks, n network, c config, r previous, t retry, p power, Enter");
+    expect(keysLine(view())).toBe("keys: l log, d disks, n network, c config, t retry, p power, Enter");
+    for (const line of [live, serving]) expect(line.length).toBeLessThanOrEqual(COLUMNS);
+    expect(renderScreen(view({ boot: { mode: "live" } })).at(-1)).toBe(live);
   });
 
   test("the stand-in is named as what it is", () => {

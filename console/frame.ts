@@ -9,8 +9,17 @@ import type { ConsoleView } from "./model.ts";
 export const COLUMNS = 80;
 export const ROWS = 24;
 
-/** What a person can type, each followed by Enter. */
-export const KEYS = "keys: l log, d disks, n network, c configuration, Enter shows all again";
+/** What a person can type, each followed by Enter; Enter alone shows all again. */
+export function keysLine(view: ConsoleView): string {
+  const more = view.boot?.mode === "live" ? " i install," : isInService(view) ? " r previous," : "";
+  return `keys: l log, d disks, n network, c config,${more} t retry, p power, Enter`;
+}
+
+export const isInService = ({ node }: Pick<ConsoleView, "node">): boolean => isMade(node);
+
+/** What the screen calls this node, and what is typed to confirm. */
+export const nameShown = ({ node, hostname }: Pick<ConsoleView, "node" | "hostname">): string =>
+  printable(node?.hostname ?? hostname);
 
 /** Most important first; on a screen the tail is cut. */
 export function renderLines(view: ConsoleView): readonly string[] {
@@ -33,7 +42,7 @@ export function renderScreen(view: ConsoleView, columns = COLUMNS, rows = ROWS):
   const wrapped = renderLines(view).flatMap((line) => wrap(line, columns));
   const body = wrapped.slice(0, rows - 1);
   while (body.length < rows - 1) body.push("");
-  return [...body, KEYS.slice(0, columns)];
+  return [...body, keysLine(view).slice(0, columns)];
 }
 
 /** A machine that is busy may be late with an answer or two: that is no reason to draw everything anew. */
@@ -61,7 +70,7 @@ function renderIdentity(view: ConsoleView): string[] {
   const shown = view.addresses.map(({ link, address }) => `${link} ${address}`).join(", ");
   return [
     `Corium ${node?.os.booted.version ?? view.version}`,
-    `name: ${node?.hostname ?? view.hostname}`,
+    `name: ${nameShown(view)}`,
     `address: ${shown === "" ? "none yet" : shown}`,
     `phase: ${phaseOf(view)}${view.boot?.slot === undefined ? "" : ` (slot ${view.boot.slot})`}`,
     ...role,

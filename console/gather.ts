@@ -1,9 +1,11 @@
 /** Collects what the screen shows: from the API over its socket, and from the files of /run while it does not answer. */
-import type { NodeAnswer } from "../api/contract.ts";
+import type { ErrorBody, NodeAnswer } from "../api/contract.ts";
 import type { BootFacts, Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import type { EventRecord } from "../state/model.ts";
+import type { Answer } from "./dialogue.ts";
 import type { ConsoleView, Enrolment } from "./model.ts";
+import type { ApiRequest } from "./request.ts";
 import { globalAddresses, parseLinks } from "../provision/facts.ts";
 import { bootstrapStatusPath, parseBootstrapStatus } from "../supervisor/bootstrap-status.ts";
 
@@ -21,6 +23,46 @@ export const socketGet =
       return { problem: "not answering yet" };
     }
   };
+
+/** The same door as everybody's; what is asked here is in the audit as the console's. */
+export const socketCall =
+  (socket: string, sleep: (ms: number) => Promise<void>) =>
+  async ({ method, path, body, ifMatch, isLong }: ApiRequest): Promise<Answer> => {
+    const ask = async (): Promise<Answer> => {
+      const answer = await fetch(`http://localhost${path}`, {
+        unix: socket,
+        method,
+        headers: {
+          "corium-client": "console",
+          "content-type": "application/json",
+          ...(ifMatch === undefined ? {} : { "if-match": ifMatch }),
+        },
+        ...(method === "GET" ? {} : { body: JSON.stringify(body ?? {}) }),
+        signal: AbortSignal.timeout(isLong === true ? LONG_MS : 120_000),
+      });
+      const json: unknown = await answer.json();
+      return answer.ok ? { ok: true, json } : { ok: false, lines: refusalLines(json, answer.status) };
+    };
+    const asked = ask().catch((): Answer => ({ ok: false, lines: ["the API does not answer"] }));
+    if (isLong !== true) return asked;
+    const goesOn = sleep(GOES_ON_MS).then((): Answer => ({ ok: true, json: {} }));
+    return Promise.race([asked, goesOn]);
+  };
+
+/** Refusals come by then; what takes longer is being done. */
+const GOES_ON_MS = 10_000;
+const LONG_MS = 3_600_000;
+
+export function refusalLines(json: unknown, status: number): readonly string[] {
+  const body = (typeof json === "object" && json !== null ? json : {}) as Partial<ErrorBody>;
+  return [
+    `refused: ${body.error ?? `status ${status}`}`,
+    ...(body.problems ?? []).flatMap(({ path, message, hint }) => [
+      `  ${path === "" ? "" : `${path}: `}${message}`,
+      ...(hint === undefined ? [] : [`    ${hint}`]),
+    ]),
+  ];
+}
 
 /** The last few, fetched once each: a node that runs for years has many. */
 export function eventFeed(get: LocalGet, kept = 8): () => Promise<readonly EventRecord[]> {

@@ -1,0 +1,178 @@
+/** The rescue menu: questions and answers, pure. No shell; what changes something asks for a name as it is shown. */
+import type { FilesystemSeen, InstalledSystem, RescueSight } from "../supervisor/rescue.ts";
+import type { Answer, Input, Turn } from "./dialogue.ts";
+import { ask, isCancel, isTyped, NOTHING_CHANGED, shown } from "./dialogue.ts";
+
+export type RescueRequest =
+  | { readonly do: "look" }
+  | { readonly do: "re-key"; readonly device: string }
+  | { readonly do: "repair"; readonly device: string }
+  | { readonly do: "addresses" }
+  | { readonly do: "leave"; readonly way: "start" | "reboot" | "poweroff" };
+
+export type RescueState =
+  | { readonly at: "looking"; readonly before: readonly string[] }
+  | { readonly at: "menu"; readonly sight: RescueSight }
+  | { readonly at: "systems"; readonly sight: RescueSight; readonly systems: readonly InstalledSystem[] }
+  | { readonly at: "filesystems"; readonly sight: RescueSight; readonly filesystems: readonly FilesystemSeen[] }
+  | {
+      readonly at: "confirm";
+      readonly sight: RescueSight;
+      readonly words: string;
+      readonly request: RescueRequest;
+      readonly done: string;
+    }
+  | { readonly at: "sent"; readonly done: string };
+
+export type RescueTurn = Turn<RescueState, RescueRequest>;
+
+/** With what was just said above it. */
+export const beginRescue = (before: readonly string[] = []): RescueTurn => ({
+  state: { at: "looking", before },
+  lines: [],
+  request: { do: "look" },
+});
+
+export function stepRescue(state: RescueState, input: Input): RescueTurn {
+  if (input.kind === "answer") return answered(state, input.answer);
+  if (state.at === "menu") return menu(state.sight, input);
+  if (isCancel(input)) return beginRescue([NOTHING_CHANGED]);
+  const number = input.kind === "text" && /^[1-9]\d?$/.test(input.text) ? Number(input.text) : 0;
+  switch (state.at) {
+    case "looking":
+    case "sent":
+      return { state, lines: [] };
+    case "systems": {
+      const system = state.systems[number - 1];
+      return system === undefined ? chooseSystem(state.sight, state.systems) : confirmReKey(state.sight, system);
+    }
+    case "filesystems": {
+      const found = state.filesystems[number - 1];
+      return found === undefined ? chooseFilesystem(state.sight) : confirmRepair(state.sight, found);
+    }
+    case "confirm":
+      if (!isTyped(input, state.words)) return beginRescue([`that is not ${state.words}`, NOTHING_CHANGED]);
+      return { state: { at: "sent", done: state.done }, lines: ["working"], request: state.request };
+  }
+}
+
+function answered(state: RescueState, answer: Answer): RescueTurn {
+  if (state.at === "looking") {
+    if (answer.ok) return showMenu(answer.json as RescueSight, state.before);
+    const blind = { isLive: false, hostname: "corium", systems: [], filesystems: [], addresses: [] };
+    return showMenu({ ...blind, problems: answer.lines }, state.before);
+  }
+  if (!answer.ok) return beginRescue(shown(answer.lines));
+  const told = Array.isArray(answer.json) ? answer.json.filter((line) => typeof line === "string") : [];
+  return beginRescue(shown([...told, state.at === "sent" ? state.done : ""].filter((line) => line !== "")));
+}
+
+function showMenu(sight: RescueSight, before: readonly string[]): RescueTurn {
+  const { systems, addresses, problems, isLive } = sight;
+  return {
+    state: { at: "menu", sight },
+    lines: [
+      ...before,
+      ...shown([
+        "Corium rescue menu",
+        ...(systems.length === 0 ? ["system: no installed Corium is found"] : []),
+        ...systems.map(
+          ({ name, disk, problem }) => `system: ${name} on ${disk}${problem === undefined ? "" : `: ${problem}`}`,
+        ),
+        ...(addresses.length === 0 ? ["address: none"] : addresses.map((line) => `address: ${line}`)),
+        ...problems.map((line) => `problem: ${line}`),
+        "  k  re-key: the node shows a new claim code; its cluster is kept",
+        "  n  network: ask for addresses again",
+        "  f  file systems: check and repair",
+        `  s  start the ${isLive ? "live system" : "node"}`,
+        "  r  restart the machine",
+        "  o  switch it off",
+        "a letter, then Enter:",
+      ]),
+    ],
+  };
+}
+
+function menu(sight: RescueSight, input: Input): RescueTurn {
+  if (input.kind === "timeout" || input.kind === "junk") return { state: { at: "menu", sight }, lines: [] };
+  const name = sight.systems.length === 1 ? (sight.systems[0]?.name ?? "corium") : sight.hostname || "corium";
+  const leave = (way: "start" | "reboot" | "poweroff", what: string): RescueTurn =>
+    confirm(sight, name, [`this will ${what}`], { do: "leave", way }, "asked for");
+  switch (input.kind === "text" ? input.text.toLowerCase() : "") {
+    case "k":
+      return chooseSystem(sight, sight.systems);
+    case "n":
+      return confirm(sight, name, ["all links ask for their addresses again"], { do: "addresses" }, "");
+    case "f":
+      return chooseFilesystem(sight);
+    case "s":
+      return leave("start", `start the ${sight.isLive ? "live system" : "node"} as if nobody had asked for this menu`);
+    case "r":
+      return leave("reboot", "restart the machine");
+    case "o":
+      return leave("poweroff", "switch the machine off");
+    default:
+      return beginRescue();
+  }
+}
+
+function chooseSystem(sight: RescueSight, systems: readonly InstalledSystem[]): RescueTurn {
+  const [first] = systems;
+  if (first === undefined) return beginRescue(["there is nothing to re-key", NOTHING_CHANGED]);
+  if (systems.length === 1) return confirmReKey(sight, first);
+  return {
+    state: { at: "systems", sight, systems },
+    lines: shown([
+      "re-key which one?",
+      ...systems.map(({ name, disk, device }, at) => `  ${at + 1}  ${name}: ${device} of ${disk}`),
+      "its number, or q to go back:",
+    ]),
+  };
+}
+
+function confirmReKey(sight: RescueSight, { name, device, problem }: InstalledSystem): RescueTurn {
+  if (problem !== undefined) return beginRescue(shown([`${name} can't be re-keyed: ${problem}`, NOTHING_CHANGED]));
+  const done = "re-keyed: started normally, it shows a new claim code on every console";
+  const lines = [
+    `re-key ${name}: its operator CA commands it no more, and it can be claimed again`,
+    "cluster, disks and documents are kept",
+  ];
+  return confirm(sight, name, lines, { do: "re-key", device }, done);
+}
+
+function chooseFilesystem(sight: RescueSight): RescueTurn {
+  const { filesystems } = sight;
+  if (filesystems.length === 0) return beginRescue(["no file system of an installed Corium is found", NOTHING_CHANGED]);
+  return {
+    state: { at: "filesystems", sight, filesystems },
+    lines: shown([
+      "file systems of installed systems:",
+      ...filesystems.map(
+        (each, at) => `  ${at + 1}  ${each.device}  ${each.what} on ${each.disk}: ${standing(each) ?? "not mounted"}`,
+      ),
+      "number of the one to check and repair, or q to go back:",
+    ]),
+  };
+}
+
+const standing = ({ isMounted, problem }: FilesystemSeen): string | undefined =>
+  isMounted ? "mounted, checked before that" : problem;
+
+function confirmRepair(sight: RescueSight, found: FilesystemSeen): RescueTurn {
+  const why = standing(found);
+  if (why !== undefined) return beginRescue(shown([`${found.device}: ${why}`, NOTHING_CHANGED]));
+  const words = found.device.replace(/^\/dev\//, "");
+  const lines = [`check ${found.device} and repair whatever is found; what is damaged may be lost`];
+  return confirm(sight, words, lines, { do: "repair", device: found.device }, `${found.device} was checked`);
+}
+
+const confirm = (
+  sight: RescueSight,
+  words: string,
+  lines: readonly string[],
+  request: RescueRequest,
+  done: string,
+): RescueTurn => ({
+  state: { at: "confirm", sight, words, request, done },
+  lines: shown([...lines, ask(words), "(or q to go back)"]),
+});
