@@ -12,6 +12,8 @@ const FIXED_ARGS = [
   "panic=10",
   "net.naming-scheme=v257",
   "systemd.gpt_auto=0",
+  // The backup counts when the primary table is damaged: it is, for a moment, when its last name is written.
+  "gpt",
   // Firmware tables could otherwise bring a root password, keys and units (man systemd.system-credentials).
   "systemd.import_credentials=no",
   "noresume",

@@ -97,7 +97,7 @@ export function sameDisk(a: DiskIdentity, b: DiskIdentity): boolean {
 export interface OwnedStorage {
   readonly kind: "disk" | "raid";
   readonly name: string;
-  /** Of the array (8:8:8:8 with colons), or of the filesystem for a plain disk. */
+  /** Of the array (8:8:8:8 with colons), or of the filesystem for a plain disk; of nothing for one without. */
   readonly uuid: string;
   readonly filesystemUuid?: string;
   readonly disks: readonly DiskIdentity[];

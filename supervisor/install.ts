@@ -9,6 +9,7 @@ import { fail } from "../kit/app-error.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
 import { ok } from "../kit/result.ts";
 import { carriedArguments, planInstall } from "../provision/install/plan.ts";
+import { readMarks, releaseMounts } from "../provision/install/remains/driver.ts";
 import { createHandover } from "./handover.ts";
 import { obtainDocument, refusedBy } from "./obtain-document.ts";
 import { consentOf, mayGiveUp, spendConsent } from "./own-consent.ts";
@@ -46,6 +47,7 @@ async function install(
 ): Promise<Result<void, AppError>> {
   const { host, state, reporter, paths } = services;
   reporter.say({ state: "running", message: "looking at the machine" });
+  await releaseMounts(host);
   const planned = await inspectAndPlanInstall(services, obtained);
   if (!planned.ok) return planned;
   const plan = planned.value;
@@ -92,6 +94,7 @@ export async function inspectAndPlanInstall(
     uuid: () => host.random.uuid(),
     intents: state.journal.intents(),
     mayGiveUp: mayGiveUp(state),
+    marks: await readMarks(host, inventory.value),
   });
   return ok(plan);
 }

@@ -10,12 +10,13 @@ import { BOOT_ENV_PATH, encodeBootEnv, newBootEnv } from "../../iso/bootenv.ts";
 import { bootSectors } from "../../iso/loader.ts";
 import { fail } from "../../kit/app-error.ts";
 import { ok } from "../../kit/result.ts";
+import { installingMark } from "./mark.ts";
+import { mountRoot } from "./remains/driver.ts";
 import { installingScript, isTable, STATE_NAME, STATE_NUMBER, stateName } from "./table.ts";
 
 const minuteMs = 60_000;
 /** Everything that the boot loader needs, put into the image by its build. */
 const imageBootFiles = "/usr/share/corium/boot";
-const mountRoot = "/run/corium/install";
 
 export const partitionPath = (partUuid: string): string => `/dev/disk/by-partuuid/${partUuid}`;
 
@@ -85,6 +86,10 @@ async function writeTable(step: PartitionStep, { host }: StepContext): Promise<R
   const { device, layout } = step;
   const confirmed = await confirmDevices(host, [device]);
   if (!confirmed.ok) return confirmed;
+  const marked = await tool(host, ddStdinArgv(device.path), {
+    stdin: installingMark(layout.diskGuid.replaceAll("-", "")),
+  });
+  if (!marked.ok) return marked;
   const argv = ["sfdisk", "--wipe", "always", "--wipe-partitions", "always", "--lock", device.path];
   const made = await tool(host, argv, { stdin: installingScript(layout) });
   if (!made.ok) return made;
@@ -110,6 +115,16 @@ const ddArgv = (from: string, to: string): readonly string[] => [
   `if=${from}`,
   `of=${to}`,
   "bs=4M",
+  "conv=notrunc,fsync",
+  "status=none",
+];
+
+/** iflag=fullblock: a pipe gives less than a block at a time. */
+const ddStdinArgv = (to: string): readonly string[] => [
+  "dd",
+  `of=${to}`,
+  "bs=64K",
+  "iflag=fullblock",
   "conv=notrunc,fsync",
   "status=none",
 ];
@@ -240,9 +255,7 @@ async function writeLoader(
     [core, partitionPath(step.biosPartUuid)],
     [bootCode, step.device.path],
   ] as const) {
-    // iflag=fullblock: a pipe gives less than a block at a time.
-    const argv = ["dd", `of=${path}`, "bs=64K", "iflag=fullblock", "conv=notrunc,fsync", "status=none"];
-    const written = await tool(host, argv, { stdin: bytes });
+    const written = await tool(host, ddStdinArgv(path), { stdin: bytes });
     if (!written.ok) return written;
     const flushed = await tool(host, ["blockdev", "--flushbufs", path]);
     if (!flushed.ok) return flushed;
@@ -320,12 +333,16 @@ const relabelArgv = (path: string): readonly string[] => [
 
 async function checkBootable(step: BootStep, { host }: StepContext): Promise<Result<StepState, AppError>> {
   const dump = await host.exec({ argv: ["sfdisk", "--json", step.device.path], timeoutMs: minuteMs });
-  if (dump.exitCode !== 0 || stateName(dump.stdout) !== STATE_NAME) return ok("todo");
+  if (dump.exitCode !== 0 || !isComplete(dump)) return ok("todo");
   return whenMounted(host, partitionPath(step.espPartUuid), "vfat", async (mounted) => {
     const env = await host.files.stat(`${mounted}/${BOOT_ENV_PATH}`);
     return env.ok && env.value !== null;
   });
 }
+
+/** Named, and in both copies of the table: power lost while it was renamed leaves the old primary beside the new backup. */
+const isComplete = (dump: ExecResult): boolean =>
+  stateName(dump.stdout) === STATE_NAME && !/GPT table is corrupt/.test(dump.stderr);
 
 /** From the environment on the medium's own GRUB prefers this disk; its name says complete only after that. */
 async function makeBootable(step: BootStep, { host }: StepContext): Promise<Result<void, AppError>> {
@@ -348,7 +365,7 @@ export async function finishTable(host: Host, statePartUuid: string): Promise<Re
   const parent = (await host.exec({ argv, timeoutMs: minuteMs })).stdout.trim();
   if (!/^[\w!.-]+$/.test(parent)) return ok(false);
   const dump = await host.exec({ argv: ["sfdisk", "--json", `/dev/${parent}`], timeoutMs: minuteMs });
-  if (dump.exitCode !== 0 || stateName(dump.stdout) === STATE_NAME) return ok(false);
+  if (dump.exitCode !== 0 || isComplete(dump)) return ok(false);
   const [program = "", ...rest] = relabelArgv(`/dev/${parent}`);
   const named = await tool(host, [program, "--no-reread", "--no-tell-kernel", ...rest]);
   return named.ok ? ok(true) : named;

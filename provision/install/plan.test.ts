@@ -55,9 +55,26 @@ const plan = (of: Inventory, more: Partial<InstallInput> & { wipe?: boolean; dis
     intents: [],
     ...more,
   });
+const guid = (hex: string): string => hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 const codes = (...of: Parameters<typeof plan>): string[] => plan(...of).findings.map(({ code }) => code);
 
 describe("planInstall", () => {
+  test("power lost while its table was written: a disk that was blank holds data, and is refused", () => {
+    const torn = disk("a", {
+      signatures: [{ type: "gpt", device: "/dev/a", where: "the whole disk at 0x7fffffe00" }],
+    });
+    expect(codes(inventory(torn))).toEqual(["holds-data"]);
+    const marks = new Map([["/dev/a", id]]);
+    const goesOn = plan(inventory(torn), { marks });
+    expect(goesOn.findings).toEqual([]);
+    expect(goesOn.steps[0]).toMatchObject({ id: "install:partition", layout: { diskGuid: guid(id) } });
+    // The mark alone is nothing: it may have been left under what somebody put on the disk since.
+    const since = { ...torn, signatures: [...torn.signatures, ext4] };
+    expect(codes(inventory(since), { marks })).toEqual(["holds-data"]);
+    const [partition] = partitioned("a", id, "stranger").partitions;
+    expect(codes(inventory({ ...torn, partitions: partition ? [partition] : [] }), { marks })).toEqual(["holds-data"]);
+  });
+
   test("a blank disk is partitioned, filled, and made bootable last", () => {
     const { steps, findings } = plan(inventory(disk("a"), disk("b")));
     expect(findings.filter(({ severity }) => severity === "error")).toEqual([]);

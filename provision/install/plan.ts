@@ -20,6 +20,7 @@ import { encodeSlotEnv } from "../../iso/bootenv.ts";
 import { partitionOf, PARTITIONS, planLayout } from "../../iso/layout.ts";
 import { sameDisk } from "../../kit/disk.ts";
 import { hasErrors } from "../../kit/finding.ts";
+import { hasTornTable } from "./mark.ts";
 import { INSTALLING } from "./table.ts";
 
 export interface InstallInput {
@@ -35,6 +36,8 @@ export interface InstallInput {
   readonly intents: readonly Intent[];
   /** `--wipe-own`: an installed Corium on this disk may be lost. The document's `wipe` is needed as well. */
   readonly mayGiveUp?: (disk: Disk) => boolean;
+  /** By path, of disks whose table was being written when power was lost: the id that stands there. */
+  readonly marks?: ReadonlyMap<string, string>;
 }
 
 export interface InstallPlan {
@@ -62,7 +65,8 @@ export function planInstall(input: InstallInput): InstallPlan {
       "remove install.mirror",
     );
   }
-  const standing = standingOf(disk);
+  const mark = hasTornTable(disk) ? input.marks?.get(disk.path) : undefined;
+  const standing = mark === undefined ? standingOf(disk) : "half-made";
   if (standing === "installed" && input.mayGiveUp?.(disk) !== true) {
     return refuse(
       "installed",
@@ -79,7 +83,8 @@ export function planInstall(input: InstallInput): InstallPlan {
       refusal("in-use", "install.disk", `disk ${describeDisk(disk)} is in use by ${busy.kind} ${busy.name}`),
     );
   }
-  const installation = standing === "half-made" ? installationOf(disk) : (begunOn(disk, input.intents) ?? input.uuid());
+  const named = mark ?? (standing === "half-made" ? installationOf(disk) : undefined);
+  const installation = named ?? begunOn(disk, input.intents) ?? input.uuid();
   const layout = planLayout({
     diskSizeBytes: disk.sizeBytes,
     sectorBytes: disk.logicalSectorBytes,

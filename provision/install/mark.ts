@@ -1,0 +1,23 @@
+/**
+ * What stands in the first bytes of a disk while its table is written. sfdisk writes a GPT in five parts, each synced:
+ * entries and header of the backup, entries and header of the primary, the protective MBR. Power lost in between leaves
+ * a table that nobody can read, hence no name in it that could tell whose it is, and a live system that has forgotten
+ * whose idea it was. The MBR comes last and takes the mark away in the same sector. Pure.
+ */
+import type { Disk } from "../../kit/disk.ts";
+
+const WORDS = "corium is being installed here: ";
+
+export const installingMark = (installation: string): string => `${WORDS}${installation}\n`;
+
+/** The installation id in the first bytes of a disk. */
+export function readMark(text: string): string | undefined {
+  const id = text.startsWith(WORDS) ? text.slice(WORDS.length, WORDS.length + 33) : "";
+  return /^[0-9a-f]{32}\n$/.test(id) ? id.trimEnd() : undefined;
+}
+
+/** Parts of a GPT and nothing else: no partition that could be read, no content of any other kind. */
+export const hasTornTable = (disk: Disk): boolean =>
+  disk.partitions.length === 0 &&
+  disk.signatures.length > 0 &&
+  disk.signatures.every(({ type, device }) => device === disk.path && (type === "gpt" || type === "PMBR"));
