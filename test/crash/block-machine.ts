@@ -48,7 +48,8 @@ export interface Mount {
   readonly device: Device;
   readonly point: string;
   readonly type: string;
-  readonly isReadOnly: boolean;
+  /** Further paths that lead to it. */
+  readonly aliases: readonly string[];
 }
 
 export interface RunningArray {
@@ -59,7 +60,7 @@ export interface RunningArray {
 
 export const MD_OFFSET = 4096;
 export const MD_DATA = 1024 * 1024;
-const TORN = "torn";
+export const TORN = "torn";
 
 export class BlockMachine {
   readonly disks: readonly VolatileDisk[];
@@ -67,6 +68,9 @@ export class BlockMachine {
   readonly violations: string[] = [];
   /** Tools flush nothing by themselves: whoever calls them must. md always does, it is the kernel. */
   isLazy = false;
+  /** How many stages of a tool that syncs in between are done when power goes in the middle of it. */
+  tearStage = 0;
+  readsBackup = true;
   arrays: RunningArray[] = [];
   mounts: Mount[] = [];
   #order: readonly VolatileDisk[];
@@ -90,6 +94,20 @@ export class BlockMachine {
     this.#readTables();
   }
 
+  /** What is there and can be found, durable or not; what an earlier mkfs left in between is no part of it. */
+  visible(): unknown {
+    const areas = this.disks.map((disk) => {
+      const names = disk.names().filter((name) => !/:(file|body)\b/.test(name));
+      return [disk.serial, names.map((name) => [name, disk.read(name)])];
+    });
+    const filesystems = this.devices().flatMap((device) => {
+      const found = superOf(device);
+      if (found === undefined || this.holderOf(device) !== undefined) return [];
+      return [[found.label ?? "", isWhole(device) ? "whole" : "damaged", filesOf(device, found)]];
+    });
+    return { areas, filesystems: filesystems.toSorted(([a], [b]) => (String(a) < String(b) ? -1 : 1)) };
+  }
+
   contents(): unknown {
     const running = [this.arrays, this.mounts].map((all) =>
       all.map(({ ...each }) => ("point" in each ? each.point : each.uuid)),
@@ -102,9 +120,13 @@ export class BlockMachine {
     for (const disk of this.disks) this.readTable(disk);
   }
 
-  /** As the kernel reads it with `gpt` on its command line: the backup counts when the primary is damaged. */
+  /** As the kernel reads it; the backup is looked at only with `gpt` on its command line. */
   readTable(disk: VolatileDisk): void {
-    const table = tableOn(disk);
+    const table = this.readsBackup
+      ? tableOn(disk)
+      : isTable(disk.read("0:table"))
+        ? (disk.read("0:table") as Table)
+        : undefined;
     if (table === undefined || disk.read("0:pmbr") !== true) this.#tables.delete(disk);
     else this.#tables.set(disk, table);
   }
@@ -246,11 +268,11 @@ export const memberOf = (device: Device): Member | undefined =>
   (device.disks[0]?.read(`${device.base + MD_OFFSET}:md`) ?? undefined) as Member | undefined;
 
 /** Files of the filesystem that is on it now. */
-export function filesOf(device: Device, found: Super): readonly (readonly [string, Uint8Array])[] {
+export function filesOf(device: Device, found: Super): readonly (readonly [string, unknown])[] {
   const prefix = `${device.base}:file:${found.run}:`;
   return (device.disks[0]?.names() ?? [])
     .filter((name) => name.startsWith(prefix))
-    .map((name) => [name.slice(prefix.length), device.disks[0]?.read(name) as Uint8Array] as const);
+    .map((name) => [name.slice(prefix.length), device.disks[0]?.read(name)] as const);
 }
 
 /** sfdisk and blkid take the backup where the primary is damaged. */

@@ -14,6 +14,8 @@ export interface Subject {
   run(): Promise<string | undefined>;
   /** Power goes and comes back. */
   powerCut(remains: () => Remains): void;
+  /** How far a tool that syncs in between has come when power goes in the middle of it. */
+  tear?(stage: number): void;
   /** What must never happen and did. */
   violations(): readonly string[];
   /** What is durable and matters, as text. */
@@ -29,6 +31,7 @@ export interface Point {
   readonly fate: Fate;
   /** What is left of what was not flushed; `alive`: all, for only the process died and the machine ran on. */
   readonly cache: "dropped" | "kept" | "mixed" | "alive";
+  readonly stage?: number;
 }
 
 export interface Flaw extends Point {
@@ -36,9 +39,9 @@ export interface Flaw extends Point {
   readonly problem: string;
 }
 
-type Way = Omit<Point, "call">;
+export type Way = Omit<Point, "call">;
 
-const WAYS: readonly Way[] = [
+export const WAYS: readonly Way[] = [
   { fate: "fails", cache: "dropped" },
   { fate: "before", cache: "alive" },
   { fate: "before", cache: "dropped" },
@@ -108,6 +111,7 @@ export async function survey(
 async function disturbed(subject: Subject, point: Point, wanted: string, seed: number): Promise<readonly string[]> {
   const { host } = subject;
   const problems: string[] = [];
+  if (point.stage !== undefined) subject.tear?.(point.stage);
   if (point.fate === "fails") host.failAt(point.call);
   else host.dieAt(point.call, point.fate);
   let isDead = false;

@@ -137,7 +137,9 @@ export function diskTools(machine: BlockMachine): Tools {
       if (disk === undefined) return failed("device not found");
       return `DEVLINKS=/dev/disk/by-id/virtio-${disk.serial}\nID_SERIAL_SHORT=${disk.serial}\n`;
     },
-    lsblk: () => {
+    lsblk: ({ argv }) => {
+      // -ndo PKNAME: the disk that a partition is on.
+      if (argv.includes("-ndo")) return `${machine.find(last(argv))?.kernelName.replace(/\d+$/, "") ?? ""}\n`;
       const tops = machine.devices().filter(({ type }) => type === "disk");
       return JSON.stringify({ blockdevices: tops.map((device) => lsblkNode(machine, device)) });
     },

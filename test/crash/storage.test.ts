@@ -140,8 +140,7 @@ function subject(sabotage: Sabotage = {}, onCall?: () => void): Subject {
       inOrder(
         JSON.stringify(
           {
-            disks: machine.disks.map((disk) => [disk.serial, Object.fromEntries(disk.durable())]),
-            damaged: machine.devices().filter((device) => superOf(device) !== undefined && !isWhole(device)).length,
+            visible: machine.visible(),
             mounts: machine.mounts.map(({ point, device }) => `${point} ${superOf(device)?.label}`).toSorted(),
             kept: host.paths("/var/lib/corium/etc").map((path) => [path, host.text(path)]),
             open: journal.intents().filter(({ closedAtMs }) => closedAtMs === undefined).length,
@@ -168,8 +167,6 @@ function inOrder(text: string): string {
   return text
     .replaceAll("\\\\x2d", "-")
     .replace(/"run": \d+/g, '"run": 0')
-    .replace(/:body": \d+/g, ':body": 0')
-    .replace(/:file:\d+:/g, ":file:0:")
     .replace(uuid, (found) => {
       const key = found.replace(/[-:]/g, "");
       names.set(key, names.get(key) ?? `uuid ${names.size + 1}`);
@@ -184,7 +181,7 @@ function mountUnit(machine: BlockMachine, unit: string, fake: FakeHost) {
   const device = machine.find(setting("What"));
   if (device === undefined) return err(appError("systemd", `${setting("What")} is not there`));
   if (!isWhole(device)) return err(appError("systemd", `${device.path}: structure needs cleaning`));
-  machine.mounts = [...machine.mounts, { device, point: setting("Where"), type: setting("Type"), isReadOnly: false }];
+  machine.mounts = [...machine.mounts, { device, point: setting("Where"), type: setting("Type"), aliases: [] }];
   const found = superOf(device);
   if (found !== undefined && filesOf(device, found).length === 0) {
     write(device, `file:${found.run}:/precious`, { value: "data" });

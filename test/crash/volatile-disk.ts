@@ -91,10 +91,4 @@ export class VolatileDisk {
   contents(): unknown {
     return [[...this.#durable], this.#cached];
   }
-
-  /** What is on the platter; comparing it needs nothing else. */
-  durable(): ReadonlyMap<string, unknown> {
-    const there = [...this.#durable].filter(([, value]) => value !== null && value !== undefined);
-    return new Map(there.toSorted(([a], [b]) => (a < b ? -1 : 1)));
-  }
 }
