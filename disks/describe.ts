@@ -1,4 +1,4 @@
-import type { Disk, DiskIdentity, Signature } from "../kit/disk.ts";
+import type { Disk, DiskIdentity, DiskUser, Signature } from "../kit/disk.ts";
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
@@ -51,3 +51,15 @@ export function describeContent(disk: Disk): string {
 
 /** Any signature anywhere, or a partition even without one, is data. */
 export const holdsData = (disk: Disk): boolean => disk.signatures.length > 0 || disk.partitions.length > 0;
+
+/** `program qemu-system-x86 (pid 4242)`. */
+export const describeUser = (user: DiskUser): string =>
+  ({
+    mount: `a mount at ${user.name}`,
+    swap: `swap on ${user.name}`,
+    md: `array ${user.name}`,
+    dm: `mapping ${user.name}`,
+    bcache: `bcache ${user.name}`,
+    open: `program ${user.name}`,
+    other: user.name,
+  })[user.kind];

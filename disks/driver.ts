@@ -9,13 +9,16 @@ import { err, ok } from "../kit/result.ts";
 import { parseDataStart, parseExamineExport } from "./examine.ts";
 import type { MemberFacts, RawInventory } from "./inventory.ts";
 import { buildInventory, contentNodes, flatten, physicalDisks } from "./inventory.ts";
-import type { BlockNode, ProbedSignature } from "./model.ts";
+import type { BlockNode, PartitionEntry, ProbedSignature } from "./model.ts";
 import type { MountReport, MountedFilesystem } from "./mounts.ts";
 import { parseFindmnt, reportMounts } from "./mounts.ts";
-import { mergeSignatures, parseBlkid, parseLsblk, parseProperties, parseWipefs } from "./parse.ts";
+import { mergeSignatures, parseBlkid, parseLsblk, parsePartitionEntry, parseProperties, parseWipefs } from "./parse.ts";
 
 /** They look at every disk as a matter of course, and let go of it when it is wanted. */
 const bystanders = /^\(?(systemd-udevd?|udev-worker|sd-udev|multipathd|smartd|mdadm|blkid|lsblk|wipefs)/;
+
+/** Devices looked at together: with all at once a box of three hundred disks has a thousand programs started for it. */
+const LANES = 16;
 
 const raidMember = /_raid_member$/;
 
@@ -41,18 +44,20 @@ export async function readInventory(
   const tops = physicalDisks({ tree: tree.value, diskTypes });
   const probed = tops.flatMap(({ top }) => contentNodes(top));
   const known = [...new Set([...tops.flatMap(({ top, paths }) => [top, ...paths]), ...probed])];
-  const [signatures, udev, holders, mappings, medium] = await Promise.all([
+  const [probes, udev, holders, mappings, medium] = await Promise.all([
     mapNodes(probed, (node) => probe(host, node, unknown)),
     mapNodes(known, async ({ path }) => (await readUdev(host, path)) ?? new Map<string, string>()),
     readHolders(host, tree.value),
     readMappings(host, tree.value),
     mediumPaths(host, boot),
   ]);
+  const signatures = new Map([...probes].map(([path, each]) => [path, each.signatures] as const));
   const arrays = await readMembers(host, probed, signatures, holders, unknown);
   return ok(
     buildInventory({
       tree: tree.value,
       signatures,
+      entries: new Map([...probes].map(([path, each]) => [path, each.entry] as const)),
       udev,
       holders,
       mappings,
@@ -76,18 +81,34 @@ async function mapNodes<T>(
   nodes: readonly BlockNode[],
   read: (node: BlockNode) => Promise<T>,
 ): Promise<ReadonlyMap<string, T>> {
-  return new Map(await Promise.all(nodes.map(async (node) => [node.path, await read(node)] as const)));
+  const found = new Map<string, T>();
+  const waiting = nodes.values();
+  const lane = async (): Promise<void> => {
+    for (const node of waiting) found.set(node.path, await read(node));
+  };
+  await Promise.all(Array.from({ length: LANES }, lane));
+  return found;
 }
 
-async function probe(host: Host, node: BlockNode, unknown: string[]): Promise<readonly ProbedSignature[]> {
-  const probed = await probeSignatures(host, node.path);
+interface Probed {
+  readonly signatures: readonly ProbedSignature[];
+  readonly entry: PartitionEntry;
+}
+
+async function probe(host: Host, node: BlockNode, unknown: string[]): Promise<Probed> {
+  const probed = await probeNode(host, node.path);
   if (probed.ok) return probed.value;
   unknown.push(`${node.path}: ${probed.error.message}`);
-  return [];
+  return { signatures: [], entry: {} };
+}
+
+export async function probeSignatures(host: Host, path: string): Promise<Result<readonly ProbedSignature[], AppError>> {
+  const probed = await probeNode(host, path);
+  return probed.ok ? ok(probed.value.signatures) : probed;
 }
 
 /** Every signature of one device node, by two tools, for each misses some. */
-export async function probeSignatures(host: Host, path: string): Promise<Result<readonly ProbedSignature[], AppError>> {
+async function probeNode(host: Host, path: string): Promise<Result<Probed, AppError>> {
   const [wipefs, blkid] = await Promise.all([
     host.exec({ argv: ["wipefs", "-J", path], timeoutMs: 60_000 }),
     host.exec({ argv: ["blkid", "-p", "-o", "export", path], timeoutMs: 60_000 }),
@@ -97,7 +118,11 @@ export async function probeSignatures(host: Host, path: string): Promise<Result<
   if (blkid.exitCode !== 0 && blkid.exitCode !== 2 && blkid.exitCode !== 8)
     return fail("blkid", `blkid failed: ${howItEnded(blkid)}`);
   const listed = parseWipefs(wipefs.stdout);
-  return listed.ok ? ok(mergeSignatures(listed.value, parseBlkid(blkid.stdout))) : listed;
+  if (!listed.ok) return listed;
+  return ok({
+    signatures: mergeSignatures(listed.value, parseBlkid(blkid.stdout)),
+    entry: parsePartitionEntry(blkid.stdout),
+  });
 }
 
 async function readUdev(host: Host, path: string): Promise<ReadonlyMap<string, string> | undefined> {

@@ -1,12 +1,14 @@
 /** Everything that was read → the inventory. Pure: tests feed it captured output of real machines. */
 import type { Bus, Disk, DiskIdentity, DiskUser, Inventory, MdArray, Partition, Signature } from "../kit/disk.ts";
-import type { BlockNode, ProbedSignature } from "./model.ts";
+import type { BlockNode, PartitionEntry, ProbedSignature } from "./model.ts";
 import { clean } from "./parse.ts";
 
 export interface RawInventory {
   readonly tree: readonly BlockNode[];
   /** By device path: of disks and partitions. */
   readonly signatures: ReadonlyMap<string, readonly ProbedSignature[]>;
+  /** By device path: what the table calls the partition, where lsblk does not know it: udev may not have looked yet. */
+  readonly entries: ReadonlyMap<string, PartitionEntry>;
   /** By device path: udev's properties. */
   readonly udev: ReadonlyMap<string, ReadonlyMap<string, string>>;
   /** By kernel name, from /sys/class/block/NAME/holders: shows inactive arrays too, which lsblk leaves out. */
@@ -97,7 +99,7 @@ function toDisk({ top, paths }: Physical, raw: RawInventory, nodes: ReadonlyMap<
   const [first = top] = paths.toSorted((a, b) => (a.path < b.path ? -1 : 1));
   const content = contentNodes(top);
   const links = [top, ...paths].flatMap((node) => linksOf(node, raw));
-  const partitions = content.slice(1).map(toPartition);
+  const partitions = content.slice(1).map((node, at) => toPartition(node, at, raw.entries.get(node.path)));
   const users = content.flatMap((node) => usersOf(node, raw, nodes));
   const everywhere = [...content, ...paths].map((node) => node.path);
   const isBootMedium =
@@ -129,17 +131,23 @@ function isSystem(users: readonly DiskUser[], partitions: readonly Partition[]):
   return users.length > 0 && partitions.some((part) => /^corium-(root|state)/.test(part.label ?? ""));
 }
 
-const toPartition = (node: BlockNode, at: number): Partition => ({
-  path: node.path,
-  // Older lsblk has no PARTN: the number is what the kernel's name ends with.
-  number: node.partitionNumber ?? Number(/(\d+)$/.exec(node.kernelName)?.[1] ?? at + 1),
-  sizeBytes: node.sizeBytes,
-  ...(node.partUuid === undefined ? {} : { partUuid: node.partUuid }),
-  ...(node.partLabel === undefined ? {} : { label: node.partLabel }),
-});
+/** Older lsblk has no PARTN: the number is what the kernel's name ends with. */
+const numberOf = (node: BlockNode, at: number): number =>
+  node.partitionNumber ?? Number(/(\d+)$/.exec(node.kernelName)?.[1] ?? at + 1);
+
+function toPartition(node: BlockNode, at: number, entry: PartitionEntry = {}): Partition {
+  const { partUuid = entry.partUuid, partLabel = entry.partLabel } = node;
+  return {
+    path: node.path,
+    number: numberOf(node, at),
+    sizeBytes: node.sizeBytes,
+    ...(partUuid === undefined ? {} : { partUuid }),
+    ...(partLabel === undefined ? {} : { label: partLabel }),
+  };
+}
 
 function signaturesOf(node: BlockNode, top: BlockNode, raw: RawInventory): Signature[] {
-  const place = node === top ? "the whole disk" : `partition ${toPartition(node, 0).number}`;
+  const place = node === top ? "the whole disk" : `partition ${numberOf(node, 0)}`;
   return (raw.signatures.get(node.path) ?? []).map(({ type, offsetBytes, uuid, label }) => ({
     type,
     device: node.path,

@@ -1,6 +1,6 @@
 import type { Finding } from "../kit/finding.ts";
 import type { Disk, DiskUser, Inventory, MdArray } from "../kit/disk.ts";
-import { describeContent, describeDisk, holdsData } from "./describe.ts";
+import { describeContent, describeDisk, describeUser, holdsData } from "./describe.ts";
 
 /** A disk that the document wants for something. */
 export interface DiskClaim {
@@ -44,7 +44,7 @@ function lintClaim(claim: DiskClaim, claims: readonly DiskClaim[], inventory: In
   }
   if (claim.isOurs) return findings;
   for (const user of disk.users.filter((each) => each.isBusy)) {
-    const message = `disk ${describeDisk(disk)} is in use by ${nameUser(user)}`;
+    const message = `disk ${describeDisk(disk)} is in use by ${describeUser(user)}`;
     findings.push(error("in-use", field, message, "a disk in use is never touched, whatever wipe says: free it first"));
   }
   if (holdsData(disk) && !claim.wipe) {
@@ -60,7 +60,7 @@ function lintClaim(claim: DiskClaim, claims: readonly DiskClaim[], inventory: In
 /** An idle array or mapping is taken down first, if every disk below it may be lost. */
 function lintHolder(user: DiskUser, claim: DiskClaim, claims: readonly DiskClaim[], inventory: Inventory): Finding[] {
   const { disk, field } = claim;
-  const held = `disk ${describeDisk(disk)} is held by ${nameUser(user)}`;
+  const held = `disk ${describeDisk(disk)} is held by ${describeUser(user)}`;
   if (user.kind !== "md" && user.kind !== "dm")
     return [error("held", field, `${held}, which is not taken down from here`, "take it down by hand")];
   const others = inventory.disks.filter(
@@ -91,16 +91,6 @@ function nameArrays(disk: Disk, inventory: Inventory): string {
     .join("");
 }
 
-const nameUser = (user: DiskUser): string =>
-  ({
-    mount: `a mount at ${user.name}`,
-    swap: `swap on ${user.name}`,
-    md: `array ${user.name}`,
-    dm: `mapping ${user.name}`,
-    bcache: `bcache ${user.name}`,
-    open: `program ${user.name}`,
-    other: user.name,
-  })[user.kind];
-
-const isAbout = (line: string, disk: Disk): boolean =>
+/** Of the lines that say what could not be read. */
+export const isAbout = (line: string, disk: Disk): boolean =>
   [disk.path, ...disk.partitions.map((part) => part.path)].some((path) => line.startsWith(`${path}:`));

@@ -41,6 +41,11 @@ export interface ProbedSignature {
   readonly label?: string;
 }
 
+export interface PartitionEntry {
+  readonly partUuid?: string;
+  readonly partLabel?: string;
+}
+
 /** A device as a step names it: the path of this boot, and who must be found behind it before anything is lost. */
 export interface StepDevice {
   readonly path: string;

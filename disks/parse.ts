@@ -4,7 +4,7 @@ import type { AppError } from "../kit/app-error.ts";
 import { fail } from "../kit/app-error.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
-import type { BlockNode, ProbedSignature } from "./model.ts";
+import type { BlockNode, PartitionEntry, ProbedSignature } from "./model.ts";
 
 const text = z.union([z.string(), z.number()]).nullish();
 /** util-linux before 2.33 prints "1" and "512"; a later one true and 512. */
@@ -120,6 +120,13 @@ export function parseBlkid(stdout: string): readonly ProbedSignature[] {
   const table = read("PTTYPE");
   if (table !== undefined) found.push({ type: table, ...optional("uuid", read("PTUUID")) });
   return found;
+}
+
+/** What the table calls a partition: `blkid -p -o export PARTITION` reads it from the disk, lsblk has it from udev. */
+export function parsePartitionEntry(stdout: string): PartitionEntry {
+  const values = parseProperties(stdout);
+  const read = (key: string): string | undefined => clean(values.get(key)?.replace(/\\(.)/g, "$1"));
+  return { ...optional("partUuid", read("PART_ENTRY_UUID")), ...optional("partLabel", read("PART_ENTRY_NAME")) };
 }
 
 /** What both tools saw, each thing once; wipefs knows the offset, blkid sees what wipefs does not (and the reverse). */

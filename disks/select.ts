@@ -6,7 +6,8 @@ import type { Disk, Inventory } from "../kit/disk.ts";
 import { sameDisk } from "../kit/disk.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
-import { describeDisk } from "./describe.ts";
+import { describeDisk, describeUser } from "./describe.ts";
+import { isAbout } from "./lint.ts";
 
 /** The one disk that the document means. The error lists every disk of the machine with the reason and its bytes. */
 export function resolveDevice(ref: DeviceRef, inventory: Inventory): Result<Disk, AppError> {
@@ -35,11 +36,21 @@ export function judgeDisk(disk: Disk, inventory: Inventory): { readonly usable: 
   const never = exclusions(disk, inventory);
   if (never.length > 0) return { usable: false, reason: never.join("; ") };
   const busy = disk.users.find((user) => user.isBusy);
-  if (busy !== undefined) return { usable: false, reason: `in use by ${busy.kind} ${busy.name}` };
+  if (busy !== undefined) return { usable: false, reason: `in use by ${describeUser(busy)}` };
+  const blind = inventory.unknown.filter((line) => isAbout(line, disk));
+  if (blind.length > 0) return { usable: false, reason: `can't be judged: ${blind.join("; ")}` };
+  const [holder] = disk.users;
+  if (holder !== undefined) return { usable: true, reason: `held by ${describeUser(holder)}: needs wipe: true` };
   if (disk.signatures.length > 0 || disk.partitions.length > 0)
     return { usable: true, reason: "holds data: needs wipe: true" };
   return { usable: true, reason: disk.isRemovable ? "blank, but removable: name it by path or serial" : "blank" };
 }
+
+/** Whether this disk is what the document means, whatever else forbids it. */
+export const fitsDevice = (ref: DeviceRef, disk: Disk, inventory: Inventory): boolean =>
+  typeof ref === "string"
+    ? disk.path === ref || disk.links.includes(ref)
+    : selectorMismatches(ref, disk, inventory).length === 0;
 
 function exclusions(disk: Disk, inventory: Inventory): string[] {
   const reasons: string[] = [];
@@ -53,7 +64,7 @@ function exclusions(disk: Disk, inventory: Inventory): string[] {
 
 function mismatches(ref: DeviceRef, disk: Disk, inventory: Inventory): string[] {
   if (typeof ref === "string") {
-    if (disk.path !== ref && !disk.links.includes(ref)) return [`not ${ref}`];
+    if (!fitsDevice(ref, disk, inventory)) return [`not ${ref}`];
     return exclusions(disk, inventory);
   }
   const reasons = [...exclusions(disk, inventory), ...selectorMismatches(ref, disk, inventory)];

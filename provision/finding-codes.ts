@@ -31,6 +31,10 @@ export const PLANNING_CODES = {
     meaning: "a disk could not be read well enough to decide about it",
     cure: "check the disk and its cabling: nothing is done on a guess",
   },
+  "installed-elsewhere": {
+    meaning: "the node runs from another disk than install.disk names",
+    cure: "boot the live system to install onto that disk, or correct install.disk",
+  },
   "own-data": {
     meaning: "a disk holds what this node itself made",
     cure: "wipe: true is not enough for that: --wipe-own at the claim or on the console",

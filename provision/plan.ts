@@ -17,6 +17,7 @@ import { renderK0s } from "../k0s/render.ts";
 import { hasErrors } from "../kit/finding.ts";
 import { planWireguard } from "../wireguard/plan.ts";
 import { recordAddresses } from "./addresses.ts";
+import { lintInstalled } from "./installed-lint.ts";
 import { lintBootstrap } from "./lint.ts";
 import { renderNode } from "./render.ts";
 import { isBehindOverlay } from "./secrets.ts";
@@ -67,6 +68,7 @@ export function planBootstrap(input: BootstrapInput): BootstrapPlan {
   const findings = [
     ...lintRole(document),
     ...lintBootstrap({ document, facts, probes, hasK0sRecord }),
+    ...lintInstalled(document, input.inventory),
     ...storage.findings,
     ...overlays.findings,
     ...rendered.findings,

@@ -9,6 +9,7 @@ import { mdUuid } from "../raid/argv.ts";
 import { disksWithout, findArray, findOurArray } from "../raid/plan.ts";
 import type { Intent } from "../state/model.ts";
 import { describeIdentity, sameDisks } from "./identity.ts";
+import { standingOf } from "./install/plan.ts";
 
 export interface Standing {
   /** Neither consent nor a wipe is needed. */
@@ -209,18 +210,15 @@ function guardOwn(disks: readonly Disk[], records: Records, path: string): Findi
     ...records.owned.flatMap((each) => [each.uuid, each.filesystemUuid ?? each.uuid]),
     ...records.intents.filter((each) => each.closedAtMs !== undefined).flatMap((each) => chosenUuid(each) ?? []),
   ].map(mdUuid);
-  return disks.flatMap((disk) => {
+  const hint = "wipe: true is not enough for that: use --wipe-own";
+  return disks.flatMap((disk): Finding[] => {
+    const refusal = { severity: "error", code: "own-data", path, hint } as const;
+    // Of another node, maybe, which was moved here: its state and its data are gone with one wrong serial.
+    if (standingOf(disk) === "installed")
+      return [{ ...refusal, message: `disk ${describeDisk(disk)} holds an installed Corium` }];
     const own = disk.signatures.filter((each) => each.uuid !== undefined && made.includes(mdUuid(each.uuid)));
     if (own.length === 0) return [];
-    return [
-      {
-        severity: "error" as const,
-        code: "own-data",
-        path,
-        message: `disk ${describeDisk(disk)} holds what this node made: ${describeContent(disk)}`,
-        hint: "wipe: true is not enough for that: use --wipe-own",
-      },
-    ];
+    return [{ ...refusal, message: `disk ${describeDisk(disk)} holds what this node made: ${describeContent(disk)}` }];
   });
 }
 

@@ -29,14 +29,21 @@ export const AREAS: readonly ReportArea[] = [
     reports: [
       report("B001", "an array left on the target keeps it busy, and the installation hangs"),
       report("B002", "a selector fits a second disk too, whose data is erased"),
+      report("B003", "the document selects another disk than the one the system runs from, and nothing is said"),
       report("B004", "no disk fits, and the message names an empty path"),
       report("B005", "the system is installed onto the stick that it was started from"),
       report("B007", "no disk fits, and nobody is told which disks there are"),
       report("B008", "the disk is too small, which shows only halfway through"),
+      report("B009", "after a reboot the disks have other names, and the wrong one is meant"),
       report("B010", "the disk that was shown is not the one that is written"),
+      report("B011", "an upgrade looks for its disk anew and finds another one", {
+        later: "upgrades (`cctl upgrade`)",
+      }),
       report("B012", "wiping fails as busy: LVM stands on an array on the disk"),
       report("B014", "an array of another system is silently adopted"),
       report("B015", "old metadata that nobody looked for make another system take the disk over"),
+      report("B016", "a probe in the background holds the disk, and the installation fails as busy"),
+      report("B017", "names of partitions are put together by hand, and are wrong on NVMe and eMMC"),
       report("B018", "an installation that reports success does not boot"),
       report("B019", "on a disk with sectors of 4096 bytes the written table can't be seen"),
       report("B020", "the boot partition of a 4Kn disk can't be mounted by the firmware"),
@@ -44,6 +51,8 @@ export const AREAS: readonly ReportArea[] = [
       report("B023", "two paths to one disk are offered as two disks"),
       report("B024", "kinds of devices that nobody thought of are taken for disks, or not for any"),
       report("B025", "stable names are refused, so people write sda and hit another disk"),
+      report("B026", "one document for a fleet of unlike machines takes the disk with the data"),
+      report("B028", "an installation onto a layout made by hand takes the other disk"),
       report("B109", "after an unplanned restart right after the installation, files are empty"),
       report("B176", "the firmware refuses a boot entry, and the installation dies at its last step"),
       report("B179", "the medium is started again after the installation, and installs again"),
@@ -226,6 +235,7 @@ export const AREAS: readonly ReportArea[] = [
   {
     name: "Inventory",
     reports: [
+      report("B160", "what a tool prints for people is read by the program, and one odd name breaks it"),
       report("B162", "a serial number is wanted that the machine does not show"),
       report("B163", "serial numbers with padding, or the same one twice"),
     ],

@@ -12,7 +12,7 @@ import type { Disk, Inventory } from "../../kit/disk.ts";
 import type { Finding } from "../../kit/finding.ts";
 import type { Intent } from "../../state/model.ts";
 import type { ImageSource, InstallStep, PartitionStep } from "./model.ts";
-import { describeDisk, holdsData } from "../../disks/describe.ts";
+import { describeDisk, describeUser, holdsData } from "../../disks/describe.ts";
 import { lintClaims } from "../../disks/lint.ts";
 import { stepDevice, wipeStep } from "../../disks/plan.ts";
 import { resolveDevice } from "../../disks/select.ts";
@@ -79,9 +79,7 @@ export function planInstall(input: InstallInput): InstallPlan {
   const findings = lintClaims([claim], inventory);
   const busy = disk.users.find((user) => user.isBusy);
   if (claim.isOurs && busy !== undefined) {
-    findings.push(
-      refusal("in-use", "install.disk", `disk ${describeDisk(disk)} is in use by ${busy.kind} ${busy.name}`),
-    );
+    findings.push(refusal("in-use", "install.disk", `disk ${describeDisk(disk)} is in use by ${describeUser(busy)}`));
   }
   const named = mark ?? (standing === "half-made" ? installationOf(disk) : undefined);
   const installation = named ?? begunOn(disk, input.intents) ?? input.uuid();

@@ -4,6 +4,7 @@
  */
 // budget: 240 s
 import { spawnSync } from "node:child_process";
+import { closeSync, constants, openSync } from "node:fs";
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readInventory } from "../../disks/driver.ts";
 import type { DiskWipeStep } from "../../disks/model.ts";
@@ -111,3 +112,47 @@ describe.skipIf(reason !== undefined)(
     }
   },
 );
+
+describe.skipIf(reason !== undefined)("a disk that somebody has open", () => {
+  const bareStep = ({ path }: LoopDevice): DiskWipeStep => ({
+    kind: "disk:wipe",
+    id: "disk:x:wipe",
+    title: "wipe",
+    device: { path },
+    destroys: [],
+  });
+  // What a partitioner or a probe of udev does: nobody else gets the device for itself.
+  const hold = ({ path }: LoopDevice): number => openSync(path, constants.O_RDONLY | constants.O_EXCL);
+
+  test("B016: a probe in the background is waited for", async () => {
+    const device = attach(24);
+    attached.push(device);
+    sh("mkfs.ext4", "-q", "-F", device.path);
+    const file = hold(device);
+    let waits = 0;
+    const sleep = async (): Promise<void> => {
+      if ((waits += 1) === 2) closeSync(file);
+    };
+    const waiting = { ...context, host: { ...real, clock: { ...real.clock, sleep } } };
+    value(await diskExecutors["disk:wipe"].run(bareStep(device), waiting));
+    expect(waits).toBe(2);
+    expect(sh("wipefs", device.path)).toBe("");
+  });
+
+  test("B016: who keeps it ends the wipe, which has changed nothing", async () => {
+    const device = attach(24);
+    attached.push(device);
+    sh("mkfs.ext4", "-q", "-F", device.path);
+    const before = device.digest();
+    const file = hold(device);
+    try {
+      expect(await diskExecutors["disk:wipe"].run(bareStep(device), context)).toMatchObject({
+        ok: false,
+        error: { code: "wipe-failed", hint: "something still uses the disk; it was left as it is" },
+      });
+    } finally {
+      closeSync(file);
+    }
+    expect(device.digest()).toBe(before);
+  });
+});

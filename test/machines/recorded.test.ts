@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
+import { readInventory } from "../../disks/driver.ts";
 import type { Disk } from "../../kit/disk.ts";
+import type { Exec } from "../../kit/ports.ts";
 import { machine, machineNames, recordedMachine } from "./machines.ts";
-import { replay } from "./recorded.ts";
+import { replay, replayHost } from "./recorded.ts";
 
 const serial = (name: string, wanted: string): Disk => {
   const found = machine(name).disks.filter((disk) => disk.identity.serial === wanted);
@@ -30,5 +32,22 @@ describe("recorded machines", () => {
     expect((await dying("isw_raid_member")).unknown).toEqual([]);
     expect((await dying("linux_raid_member")).unknown).toEqual(["/dev/vdb: mdadm failed: killed by SIGABRT"]);
     expect(serial("old-ext4-on-a-member", "A").signatures).toEqual([]);
+  });
+
+  test("a box of three hundred disks had a thousand programs started at once", async () => {
+    const host = replayHost(recordedMachine("three-hundred-disks"));
+    let [running, most] = [0, 0];
+    const exec: Exec = async (request) => {
+      most = Math.max(most, (running += 1));
+      try {
+        return await host.exec(request);
+      } finally {
+        running -= 1;
+      }
+    };
+    const read = await readInventory({ ...host, exec }, { mode: "disk" });
+    expect(read.ok && read.value.disks.length).toBe(300);
+    expect(most).toBeGreaterThan(8);
+    expect(most).toBeLessThan(64);
   });
 });

@@ -6,6 +6,7 @@ import { readInventory } from "../../disks/driver.ts";
 import type { Inventory } from "../../kit/disk.ts";
 import type { BootFacts } from "../../kit/paths.ts";
 import type { ExecRequest, ExecResult } from "../../kit/ports.ts";
+import type { FakeHost } from "../support/fake-host.ts";
 import { fakeHost } from "../support/fake-host.ts";
 
 /** Text output of a program, by lines, and its exit status where that is not 0. */
@@ -57,6 +58,13 @@ const printed = (found: Printed | undefined, absentExitCode: number): Answer =>
 
 /** The disks of that machine, read by the code that reads them on a node. */
 export async function replay(recorded: RecordedMachine): Promise<Inventory> {
+  const read = await readInventory(replayHost(recorded), recorded.boot ?? { mode: "disk" });
+  if (!read.ok) throw new Error(`${recorded.about}: ${read.error.message}`);
+  return read.value;
+}
+
+/** Answers as that machine's tools did. */
+export function replayHost(recorded: RecordedMachine): FakeHost {
   const device = ({ argv }: ExecRequest): string => (argv.at(-1) ?? "").replace(/^--name=/, "");
   const host = fakeHost({
     programs: {
@@ -91,7 +99,5 @@ export async function replay(recorded: RecordedMachine): Promise<Inventory> {
   }
   const medium = recorded.boot?.medium?.device;
   if (medium !== undefined) host.put(medium, "", { kind: "block" });
-  const read = await readInventory(host, recorded.boot ?? { mode: "disk" });
-  if (!read.ok) throw new Error(`${recorded.about}: ${read.error.message}`);
-  return read.value;
+  return host;
 }
