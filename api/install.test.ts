@@ -3,7 +3,7 @@ import type { Inventory } from "../kit/disk.ts";
 import { parseDocument } from "../config/load.ts";
 import { ok } from "../kit/result.ts";
 import { PARTITIONS } from "../iso/layout.ts";
-import { partUuidsOf } from "../provision/install/plan.ts";
+import { partUuidsOf } from "../iso/uuids.ts";
 import { memoryState } from "../state/open.ts";
 import { createInstaller } from "../supervisor/installer.ts";
 import { consentOf } from "../supervisor/own-consent.ts";

@@ -25,6 +25,8 @@ import type { State } from "../state/open.ts";
 import { memoryState, openState } from "../state/open.ts";
 import { closeAbandoned } from "../supervisor/abandoned.ts";
 import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
+import type { MirrorWatch } from "../supervisor/mirror-watch.ts";
+import { watchMirror } from "../supervisor/mirror-watch.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { createInstaller } from "../supervisor/installer.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
@@ -165,7 +167,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     state,
     version,
     bootstrap,
-    collectors: nodeCollectors(host, state, hardwareReader()),
+    collectors: nodeCollectors(host, state, hardwareReader(), boot),
     ...(boot === undefined ? {} : { boot }),
     ...(stateProblem === undefined ? {} : { stateProblem }),
   });
@@ -222,6 +224,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     // Also fed while the database is lost: a restart would not bring it back, and would take the API down.
     notify("WATCHDOG=1");
   }, WATCHDOG_MS);
+  if (boot?.isMirrored === true) keepMirror(boot.installation ?? "", host, state, io);
   const isDisabled = await watchOwnDocument({ services, state, mode, findOwn, say, signal: io.signal });
   clearInterval(watchdog);
   notify("STOPPING=1");
@@ -232,6 +235,16 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
 
 /** Who commands it is no question for its document any more. */
 const isDecided = (state: State): boolean => state.claim.get() !== undefined || isReKeyed(state);
+
+/** For as long as the daemon runs. */
+function keepMirror(installation: string, host: Host, state: State, { signal, err }: CommandIo): void {
+  const tell: MirrorWatch["tell"] = (severity, message) => {
+    if (!signal.aborted) state.events.add({ atMs: host.clock.nowMs(), kind: "mirror", severity, message });
+  };
+  watchMirror({ host, installation, tell }, signal).catch((thrown: unknown) => {
+    err(`corium serve: nobody looks after the mirror of the system any more: ${String(thrown)}\n`);
+  });
+}
 
 /** The port first: a second daemon must not take the socket of the first. */
 async function openDoors(

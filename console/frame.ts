@@ -3,6 +3,7 @@
  * The prefixes up to the colon are stable; tests and people search for them.
  */
 import type { NodeAnswer } from "../api/contract.ts";
+import { SYSTEM_ARRAY } from "../iso/mirror/report.ts";
 import type { ConsoleView } from "./model.ts";
 
 /** Width and height that every terminal has. */
@@ -28,7 +29,8 @@ export function renderLines(view: ConsoleView): readonly string[] {
     ...renderWork(view),
     ...renderClaim(view),
     ...renderKubernetes(view.node),
-    ...(isMade(view.node) ? [...renderStorage(view.node), ...renderNetwork(view.node)] : []),
+    ...renderArrays(view.node),
+    ...(isMade(view.node) ? [...renderMounts(view.node), ...renderNetwork(view.node)] : []),
     ...(view.boot?.problems ?? []).map((problem) => `problem: ${problem}`),
     ...view.events.slice(-4).map((event) => `event: ${timeOf(event.atMs)} ${event.message}`),
   ].map(printable);
@@ -126,16 +128,21 @@ function renderKubernetes(node: NodeAnswer | undefined): string[] {
   ];
 }
 
-function renderStorage(node: NodeAnswer | undefined): string[] {
-  const arrays = (node?.storage.arrays ?? []).map((array) => {
-    const progress = array.progressPercent === undefined ? "" : `, rebuilding ${Math.floor(array.progressPercent)} %`;
-    return `array: ${array.name} ${array.level} ${array.state} ${array.active}/${array.expected}${progress}`;
-  });
-  const missing = (node?.storage.mounts ?? [])
+/** The system's own are there from the installation on. */
+function renderArrays(node: NodeAnswer | undefined): string[] {
+  const arrays = node?.storage.arrays ?? [];
+  return arrays
+    .filter(({ name }) => isMade(node) || name === SYSTEM_ARRAY)
+    .map((array) => {
+      const progress = array.progressPercent === undefined ? "" : `, rebuilding ${Math.floor(array.progressPercent)} %`;
+      return `array: ${array.name} ${array.level} ${array.state} ${array.active}/${array.expected}${progress}`;
+    });
+}
+
+const renderMounts = (node: NodeAnswer | undefined): string[] =>
+  (node?.storage.mounts ?? [])
     .filter((mount) => !mount.mounted)
     .map((mount) => `mount: ${mount.path} is not mounted (${mount.source})`);
-  return [...arrays, ...missing];
-}
 
 function renderNetwork(node: NodeAnswer | undefined): string[] {
   const overlay = (node?.overlay ?? []).map((link) => {

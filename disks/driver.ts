@@ -71,7 +71,7 @@ export async function readInventory(
   );
 }
 
-export async function readTree(host: Host): Promise<Result<readonly BlockNode[], AppError>> {
+export async function readTree(host: Pick<Host, "exec">): Promise<Result<readonly BlockNode[], AppError>> {
   const result = await host.exec({ argv: ["lsblk", "--json", "-b", "-O"], timeoutMs: 60_000 });
   if (result.exitCode !== 0) return err(appError("lsblk", `lsblk failed: ${howItEnded(result)}`));
   return parseLsblk(result.stdout);

@@ -8,7 +8,8 @@ import { fakeHost } from "../test/support/fake-host.ts";
 import { readInventory } from "./driver.ts";
 import { describeContent, holdsData } from "./describe.ts";
 import { parseDataStart, parseExamineExport } from "./examine.ts";
-import { busOf, flatten } from "./inventory.ts";
+import type { MemberFacts } from "./inventory.ts";
+import { buildInventory, busOf, flatten } from "./inventory.ts";
 import { clean, parseBlkid, parseLsblk, parseWipefs } from "./parse.ts";
 
 const sample = (name: string): string => readFileSync(join(import.meta.dir, "testdata", name)).toString("utf8");
@@ -309,4 +310,44 @@ describe("parsers", () => {
     expect(busOf({ ...silent, subsystems: ["block", "scsi", "usb", "pci"] })).toBe("usb");
     expect(busOf({ ...silent, subsystems: ["block"] })).toBe("other");
   });
+});
+
+test("the half of a mirrored system that was away is a disk of the running system, though nothing is mounted from it", () => {
+  const tree = ["vda", "vdb", "vdc"].map((name) => ({
+    name,
+    path: `/dev/${name}`,
+    type: "disk",
+    size: 1000,
+    children: [
+      {
+        name: `${name}8`,
+        path: `/dev/${name}8`,
+        type: "part",
+        size: 900,
+        partn: 8,
+        ...(name === "vda"
+          ? { children: [{ name: "md127", path: "/dev/md127", type: "raid1", size: 900, mountpoints: ["/var"] }] }
+          : {}),
+      },
+    ],
+  }));
+  const member = (path: string, uuid: string): MemberFacts => ({ path, uuid });
+  const { disks } = buildInventory({
+    tree: unwrap(parseLsblk(JSON.stringify({ blockdevices: tree }))),
+    signatures: new Map(),
+    entries: new Map(),
+    udev: new Map(),
+    holders: new Map(),
+    mappings: new Map(),
+    openers: new Map(),
+    arrays: [member("/dev/vda8", "1:1:1:1"), member("/dev/vdb8", "1:1:1:1"), member("/dev/vdc8", "2:2:2:2")],
+    mediumPaths: [],
+    unknown: [],
+    diskTypes: ["disk"],
+  });
+  expect(disks.map(({ path, isSystemDisk }) => [path, isSystemDisk])).toEqual([
+    ["/dev/vda", true],
+    ["/dev/vdb", true],
+    ["/dev/vdc", false],
+  ]);
 });

@@ -47,10 +47,14 @@ const systemPoints = ["/", "/usr", "/boot", "/efi", "/etc", "/var", "/var/lib/co
 
 export function buildInventory(raw: RawInventory): Inventory {
   const nodes = flatten(raw.tree);
-  const disks = physicalDisks(raw).map((physical) => toDisk(physical, raw, nodes));
+  const arrays = toArrays(raw);
+  const disks = withHalves(
+    physicalDisks(raw).map((physical) => toDisk(physical, raw, nodes)),
+    arrays,
+  );
   return {
     disks: disks.toSorted((a, b) => (a.path < b.path ? -1 : 1)),
-    arrays: toArrays(raw),
+    arrays,
     unknown: raw.unknown,
   };
 }
@@ -144,6 +148,17 @@ function toPartition(node: BlockNode, at: number, entry: PartitionEntry = {}): P
     ...(partUuid === undefined ? {} : { partUuid }),
     ...(partLabel === undefined ? {} : { label: partLabel }),
   };
+}
+
+/** The half of a mirrored system that was away has no mount above it, and still is no disk for anything else. */
+function withHalves(disks: readonly Disk[], arrays: readonly MdArray[]): readonly Disk[] {
+  const hasMember = (disk: Disk, array: MdArray): boolean =>
+    disk.partitions.some(({ path }) => array.memberPaths.includes(path));
+  const system = disks.filter(({ isSystemDisk }) => isSystemDisk);
+  const shared = arrays.filter((array) => system.some((disk) => hasMember(disk, array)));
+  return disks.map((disk) =>
+    !disk.isSystemDisk && shared.some((array) => hasMember(disk, array)) ? { ...disk, isSystemDisk: true } : disk,
+  );
 }
 
 function signaturesOf(node: BlockNode, top: BlockNode, raw: RawInventory): Signature[] {

@@ -110,6 +110,16 @@ export function decodeBootEnv(bytes: Uint8Array): Result<BootEnv, AppError> {
   });
 }
 
+/** Of those on several ESPs the right one, as GRUB chooses it: the newest, and of two as new the one with no trial. */
+export function newestEnv(envs: readonly BootEnv[]): BootEnv | undefined {
+  const isBetter = (a: BootEnv, b: BootEnv): boolean =>
+    a.generation > b.generation || (a.generation === b.generation && a.try === undefined && b.try !== undefined);
+  return envs.reduce<BootEnv | undefined>(
+    (best, each) => (best === undefined || isBetter(each, best) ? each : best),
+    undefined,
+  );
+}
+
 /** What GRUB reads from `slot.env` beside kernel and initrd of a slot. */
 export interface SlotEnv {
   readonly version: string;

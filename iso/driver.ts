@@ -1,94 +1,81 @@
-/** The boot environment on the ESP of the disk that was booted: read, decide, write in place, read back. */
+/** `corium bootstate`: the boot environment on the ESP of the disk that was booted, or on those of a mirrored system. */
 import { fail } from "../kit/app-error.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { BootFacts } from "../kit/paths.ts";
-import type { Host } from "../kit/ports.ts";
 import { ok } from "../kit/result.ts";
 import type { Result } from "../kit/result.ts";
-import { BOOT_ENV_BYTES, BOOT_ENV_PATH, decodeBootEnv, encodeBootEnv } from "./bootenv.ts";
-import type { BootEnv } from "./bootenv.ts";
+import { newestEnv } from "./bootenv.ts";
+import type { BootEnv, Slot } from "./bootenv.ts";
 import { decide } from "./bootstate.ts";
 import type { Request } from "./bootstate.ts";
-
-type Runner = Pick<Host, "exec" | "files">;
-
-async function must(
-  host: Runner,
-  argv: readonly string[],
-  what: string,
-  stdin?: Uint8Array,
-): Promise<Result<void, AppError>> {
-  const done = await host.exec({ argv, timeoutMs: 30_000, ...(stdin !== undefined && { stdin }) });
-  if (done.exitCode === 0) return ok(undefined);
-  return fail(
-    "boot-environment",
-    `${what}: ${done.stderr.trim() || `exit status ${done.exitCode ?? done.signal ?? "unknown"}`}`,
-  );
-}
-
-/** The ESP is mounted only for the moment: after a power cut a mounted FAT says it was not cleanly unmounted. */
-async function withEsp<T>(
-  host: Runner,
-  device: string,
-  mode: "ro" | "rw",
-  use: (folder: string) => Promise<Result<T, AppError>>,
-): Promise<Result<T, AppError>> {
-  const folder = "/run/corium/esp";
-  const made = await host.files.mkdir(folder, { mode: 0o700 });
-  if (!made.ok) return made;
-  const options = `${mode},nodev,nosuid,noexec,umask=0077`;
-  const mounted = await must(host, ["mount", "-t", "vfat", "-o", options, device, folder], "the ESP can't be mounted");
-  if (!mounted.ok) return mounted;
-  const result = await use(folder);
-  const unmounted = await must(host, ["umount", folder], "the ESP can't be unmounted");
-  return result.ok && !unmounted.ok ? unmounted : result;
-}
-
-const readEnv = async (host: Runner, folder: string): Promise<Result<BootEnv, AppError>> => {
-  const read = await host.files.read(`${folder}/${BOOT_ENV_PATH}`, { maxBytes: BOOT_ENV_BYTES });
-  return read.ok ? decodeBootEnv(read.value) : read;
-};
+import { readEnv, withEspLock, writeEnv } from "./esp.ts";
+import type { Runner } from "./esp.ts";
+import { readMirror } from "./mirror/driver.ts";
+import { espsInSync } from "./mirror/parse.ts";
 
 /** One request of `corium bootstate`; the answer is its standard output. */
 export async function bootState(host: Runner, facts: BootFacts, request: Request): Promise<Result<string, AppError>> {
-  const { slot, installation } = facts;
-  const esp = facts.partUuids?.esp;
-  if (facts.mode !== "disk" || slot === undefined || esp === undefined) {
+  const { slot } = facts;
+  const booted = facts.partUuids?.esp;
+  if (facts.mode !== "disk" || slot === undefined || booted === undefined) {
     return fail("not-installed", "this system runs from a medium, there is no boot environment", {
       hint: "boot from the installed disk",
     });
   }
-  const device = `/dev/disk/by-partuuid/${esp}`;
-  const found = await withEsp(host, device, "ro", (folder) => readEnv(host, folder));
-  if (!found.ok) return found;
-  if (found.value.id !== installation) {
-    return fail(
-      "boot-environment",
-      `the boot environment belongs to installation ${found.value.id}, not to ${installation}`,
-    );
+  const plain = `/dev/disk/by-partuuid/${booted}`;
+  const work = (): Promise<Result<string, AppError>> => answer(host, facts, { request, slot, booted: plain });
+  return facts.isMirrored === true ? withEspLock(host, work) : work();
+}
+
+interface Asked {
+  readonly request: Request;
+  readonly slot: Slot;
+  /** Device of the ESP that was booted from. */
+  readonly booted: string;
+}
+
+async function answer(
+  host: Runner,
+  facts: BootFacts,
+  { request, slot, booted }: Asked,
+): Promise<Result<string, AppError>> {
+  const { installation } = facts;
+  const devices = await espDevices(host, facts, booted);
+  if (!devices.ok) return devices;
+  const read: Result<BootEnv, AppError>[] = [];
+  for (const device of devices.value) read.push(await readEnv(host, device));
+  const found = newestEnv(read.flatMap((each) => (each.ok ? [each.value] : [])));
+  // Of two disks one may hold nothing that can be read: it is written anew by whoever keeps them equal.
+  const [first] = read;
+  if (found === undefined)
+    return first?.ok === false ? first : fail("boot-environment", "there is no boot environment");
+  if (found.id !== installation) {
+    return fail("boot-environment", `the boot environment belongs to installation ${found.id}, not to ${installation}`);
   }
-  const decided = decide(found.value, request, slot);
+  const decided = decide(found, request, slot);
   if (!decided.ok) return decided;
-  const { answer, next } = decided.value;
-  if (next === undefined) return ok(answer);
-  const written = await withEsp(host, device, "rw", async (folder) => {
-    // One write of 1024 bytes into the file as it lies: a rename or truncation would move what GRUB knows.
-    const argv = [
-      "dd",
-      `of=${folder}/${BOOT_ENV_PATH}`,
-      "bs=1024",
-      "count=1",
-      "iflag=fullblock",
-      "conv=notrunc,fsync",
-      "status=none",
-    ];
-    const put = await must(host, argv, "the boot environment can't be written", encodeBootEnv(next));
-    if (!put.ok) return put;
-    const back = await readEnv(host, folder);
-    if (!back.ok) return back;
-    return back.value.generation === next.generation
-      ? ok(undefined)
-      : fail("boot-environment", "the boot environment was written but reads back otherwise");
+  const { next } = decided.value;
+  if (next === undefined) return ok(decided.value.answer);
+  // One after the other: a cut leaves one of them whole, and the newer generation is right.
+  for (const device of devices.value) {
+    const written = await writeEnv(host, device, next);
+    if (!written.ok) return written;
+  }
+  return ok(decided.value.answer);
+}
+
+/** Of a mirrored system only a disk whose members are all in sync is written: another one may not win over it. */
+async function espDevices(
+  host: Runner,
+  { isMirrored, installation }: BootFacts,
+  booted: string,
+): Promise<Result<readonly string[], AppError>> {
+  if (isMirrored !== true || installation === undefined) return ok([booted]);
+  const mirror = await readMirror(host, installation);
+  if (!mirror.ok) return mirror;
+  const devices = espsInSync(mirror.value);
+  if (devices.length > 0) return ok(devices);
+  return fail("boot-environment", "no disk of the mirrored system is in sync as a whole", {
+    hint: "wait until the copy is complete; `cctl status` shows it",
   });
-  return written.ok ? ok(answer) : written;
 }

@@ -27,7 +27,9 @@ export function initrdComplaints(contents: ReadonlyMap<string, number>, mdadmCon
     "/dmsetup",
     "/e2fsck",
     "/blkid",
+    "/mdadm",
     "dm-verity.ko",
+    "raid1.ko",
     "squashfs.ko",
     "isofs.ko",
   ];

@@ -88,7 +88,7 @@ function fixedSizeBytes(role: Exclude<PartitionRole, "data">, rootImageBytes: nu
 }
 
 /** Protective MBR, header and 16 KiB of entries: LBA 34 with 512-byte sectors, 6 with 4096; mirrored at the end. */
-const gptBytes = (sectorBytes: number): number => sectorBytes + 16_384;
+export const gptBytes = (sectorBytes: number): number => sectorBytes + 16_384;
 
 /** The smallest disk that takes this image. */
 export function neededBytes(rootImageBytes: number, sectorBytes: number): number {

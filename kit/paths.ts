@@ -62,6 +62,8 @@ export interface BootFacts {
     readonly state: string;
     readonly data: string;
   };
+  /** The system lies on arrays over two disks; `partUuids` are of the one that GRUB read. */
+  readonly isMirrored?: boolean;
   /**
    * Live only: where `vmlinuz`, `initrd` and `root.img` lie that an installation copies; `hashOffsetBytes` is the
    * size of the squashfs in root.img, behind which the verity tree starts.

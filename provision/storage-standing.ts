@@ -9,7 +9,7 @@ import { mdUuid } from "../raid/argv.ts";
 import { disksWithout, findArray, findOurArray } from "../raid/plan.ts";
 import type { Intent } from "../state/model.ts";
 import { describeIdentity, sameDisks } from "./identity.ts";
-import { standingOf } from "./install/plan.ts";
+import { standingOf } from "./install/standing.ts";
 
 export interface Standing {
   /** Neither consent nor a wipe is needed. */

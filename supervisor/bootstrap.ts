@@ -19,7 +19,10 @@ import { K0S_JOIN_TOKEN } from "../k0s/paths.ts";
 import type { SecretSourceField } from "../provision/driver.ts";
 import type { Secret } from "../kit/secret.ts";
 import { probeCluster, readFacts, readImageTime } from "../provision/driver.ts";
-import { finishTable } from "../provision/install/driver.ts";
+import { finishTable } from "../provision/install/table/driver.ts";
+import { readMirror } from "../iso/mirror/driver.ts";
+import { stateOf } from "../iso/mirror/parse.ts";
+import type { BootFacts } from "../kit/paths.ts";
 import { planBootstrap } from "../provision/plan.ts";
 import { obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
 import { installFromLive } from "./install.ts";
@@ -71,13 +74,21 @@ async function bootstrapFromDisk(services: BootstrapServices): Promise<Outcome> 
 }
 
 async function healTable({ host, boot, state, reporter }: BootstrapServices): Promise<void> {
-  if (boot.partUuids === undefined) return;
-  const healed = await finishTable(host, boot.partUuids.state);
-  if (!healed.ok) reporter.warn(`the name of the state partition could not be corrected: ${healed.error.message}`);
-  else if (healed.value) {
-    const message = "the installation was completed: power was lost in its last act";
-    state.events.add({ atMs: host.clock.nowMs(), kind: "install-completed", severity: "info", message });
+  for (const partition of await statePartitions(host, boot)) {
+    const healed = await finishTable(host, partition);
+    if (!healed.ok) reporter.warn(`the name of the state partition could not be corrected: ${healed.error.message}`);
+    else if (healed.value) {
+      const message = "the installation was completed: power was lost in its last act";
+      state.events.add({ atMs: host.clock.nowMs(), kind: "install-completed", severity: "info", message });
+    }
   }
+}
+
+async function statePartitions(host: BootstrapServices["host"], boot: BootFacts): Promise<readonly string[]> {
+  if (boot.partUuids === undefined) return [];
+  if (boot.isMirrored !== true) return [`/dev/disk/by-partuuid/${boot.partUuids.state}`];
+  const mirror = await readMirror(host, boot.installation ?? "");
+  return mirror.ok ? mirror.value.disks.filter(({ isInSync }) => isInSync).map(stateOf) : [];
 }
 
 async function provision(

@@ -1,6 +1,8 @@
 /** The domains' reports as `NodeAnswer` has them. */
 import type { Document } from "../config/document.ts";
 import { readMounts } from "../disks/driver.ts";
+import { joinSystem, systemArrays } from "../iso/mirror/report.ts";
+import type { BootFacts } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import { globalAddresses, parseLinks } from "../provision/facts.ts";
 import { readArrays } from "../raid/driver.ts";
@@ -9,7 +11,13 @@ import type { State } from "../state/open.ts";
 import { readNodeReady } from "./node-ready.ts";
 import type { Collectors } from "./status.ts";
 
-export function nodeCollectors(host: Host, state: State, hardware: Collectors["hardware"]): Collectors {
+export function nodeCollectors(
+  host: Host,
+  state: State,
+  hardware: Collectors["hardware"],
+  boot?: BootFacts,
+): Collectors {
+  const system = boot?.isMirrored === true ? systemArrays(boot.installation ?? "") : [];
   return {
     async arrays(document) {
       const levels = new Map(document?.raid.map((raid) => [raid.name, raid]));
@@ -24,7 +32,9 @@ export function nodeCollectors(host: Host, state: State, hardware: Collectors["h
             ...(spec === undefined ? {} : { level: `raid${spec.level}`, memberCount: spec.devices.length }),
           };
         });
-      return readArrays(host, wanted);
+      const reports = await readArrays(host, [...system, ...wanted]);
+      const joined = joinSystem(reports.slice(0, system.length));
+      return [...(joined === undefined ? [] : [joined]), ...reports.slice(system.length)];
     },
     mounts: (document) => readMounts(host, mountPoints(document)),
     overlay: (document) => readOverlay(host, document?.wireguard ?? []),

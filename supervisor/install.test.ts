@@ -12,7 +12,7 @@ import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { memoryState } from "../state/open.ts";
 import { machine } from "../test/machines/machines.ts";
-import { partUuidsOf } from "../provision/install/plan.ts";
+import { partUuidsOf } from "../iso/uuids.ts";
 import { seedReader } from "../provision/seed/driver.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { type FakeMedium, mediaFiles, mediaPrograms } from "../test/support/fake-media.ts";

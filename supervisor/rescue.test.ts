@@ -4,7 +4,7 @@ import type { BootFacts } from "../kit/paths.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { PARTITIONS } from "../iso/layout.ts";
-import { partUuidsOf } from "../provision/install/plan.ts";
+import { partUuidsOf } from "../iso/uuids.ts";
 import { memoryState } from "../state/open.ts";
 import { machine } from "../test/machines/machines.ts";
 import { fakeHost } from "../test/support/fake-host.ts";

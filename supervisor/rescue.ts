@@ -13,7 +13,7 @@ import { err, ok } from "../kit/result.ts";
 import { describeDisk } from "../disks/describe.ts";
 import { PARTITIONS } from "../iso/layout.ts";
 import { globalAddresses, parseLinks } from "../provision/facts.ts";
-import { standingOf } from "../provision/install/plan.ts";
+import { standingOf } from "../provision/install/standing.ts";
 import type { State } from "../state/open.ts";
 
 /** An installed Corium that can be re-keyed. */
@@ -202,10 +202,19 @@ function filesystemsOf(inventory: Inventory, boot: BootFacts, mounts: string): r
         const role = PARTITIONS.find(({ number }) => number === partition.number)?.role;
         if (role !== "state" && role !== "data") return [];
         if (boot.mode !== "live" && !isOwn(partition)) return [];
-        return [seen(disk, partition, role, mounts)];
+        const isHalf = boot.mode !== "live" && boot.isMirrored === true;
+        return [isHalf ? half(disk, partition, role) : seen(disk, partition, role, mounts)];
       }),
     );
 }
+
+/** Of the array that is mounted; it was checked before that. */
+const half = (disk: Disk, { path }: Partition, what: "state" | "data"): FilesystemSeen => ({
+  device: path,
+  what,
+  disk: describeDisk(disk),
+  isMounted: true,
+});
 
 function seen(disk: Disk, { path }: Partition, what: "state" | "data", mounts: string): FilesystemSeen {
   const types = disk.signatures.filter(({ device }) => device === path).map(({ type }) => type);

@@ -55,6 +55,12 @@ export const AREAS: readonly ReportArea[] = [
       report("B028", "an installation onto a layout made by hand takes the other disk"),
       report("B109", "after an unplanned restart right after the installation, files are empty"),
       report("B176", "the firmware refuses a boot entry, and the installation dies at its last step"),
+      report("B177", "a boot order with entries that do not exist can't be rewritten, and the installation fails", {
+        without: "no entry of the firmware is read or written: each disk has the path of removable media",
+      }),
+      report("B178", "each installation adds a boot entry, until the firmware's memory is full", {
+        without: "no entry of the firmware is ever made: each disk has the path of removable media",
+      }),
       report("B179", "the medium is started again after the installation, and installs again"),
     ],
   },
@@ -63,9 +69,7 @@ export const AREAS: readonly ReportArea[] = [
     reports: [
       report("B029", "a mirror with one disk missing is not started at boot"),
       report("B030", "the boot stops for ever at a degraded array"),
-      report("B033", "a mirrored system works until it is started cold with one disk gone", {
-        later: "a mirrored system disk (`install.mirror`, refused today)",
-      }),
+      report("B033", "a mirrored system works until it is started cold with one disk gone"),
     ],
   },
   {

@@ -20,11 +20,28 @@ export interface PartitionStep extends StepBase {
   readonly destroys: readonly DiskIdentity[];
 }
 
+/** One array of the mirrored system. */
+export interface SystemArray {
+  readonly name: string;
+  /** 8:8:8:8 with colons. */
+  readonly uuid: string;
+  /** PARTUUIDs, that of the first disk first. */
+  readonly members: readonly string[];
+}
+
+export interface ArraysStep extends StepBase {
+  readonly kind: "install:arrays";
+  readonly arrays: readonly SystemArray[];
+}
+
 export interface SlotStep extends StepBase {
   readonly kind: "install:slot";
   readonly image: ImageSource;
-  readonly rootPartUuid: string;
-  readonly bootPartUuid: string;
+  /** A partition of the disk, or the array over one of each disk. */
+  readonly rootPath: string;
+  readonly bootPath: string;
+  /** Of the filesystem for kernel and initramfs. */
+  readonly bootUuid: string;
   /** Content of `slot.env`, all of it printable. */
   readonly slotEnv: string;
 }
@@ -40,14 +57,20 @@ export interface LoaderStep extends StepBase {
   readonly installation: string;
 }
 
+export interface StateFilesystem {
+  readonly path: string;
+  readonly uuid: string;
+  readonly label: string;
+}
+
 export interface StateStep extends StepBase {
   readonly kind: "install:state";
-  readonly filesystems: readonly { readonly partUuid: string; readonly label: string }[];
+  readonly filesystems: readonly StateFilesystem[];
 }
 
 export interface DocumentStep extends StepBase {
   readonly kind: "install:document";
-  readonly statePartUuid: string;
+  readonly statePath: string;
   readonly installation: string;
   /** Of the document that is copied: what is there already is compared with it. */
   readonly documentSha256: string;
@@ -55,9 +78,9 @@ export interface DocumentStep extends StepBase {
 
 export interface BootStep extends StepBase {
   readonly kind: "install:boot";
-  readonly device: StepDevice;
-  readonly espPartUuid: string;
+  readonly disks: readonly { readonly device: StepDevice; readonly espPartUuid: string }[];
   readonly installation: string;
 }
 
-export type InstallStep = DiskWipeStep | PartitionStep | SlotStep | LoaderStep | StateStep | DocumentStep | BootStep;
+export type InstallStep =
+  DiskWipeStep | PartitionStep | ArraysStep | SlotStep | LoaderStep | StateStep | DocumentStep | BootStep;

@@ -4,7 +4,8 @@ import type { Disk, Inventory } from "../../kit/disk.ts";
 import { describeContent, holdsData } from "../../disks/describe.ts";
 import { resolveDevice } from "../../disks/select.ts";
 import type { InstallInput } from "./plan.ts";
-import { planInstall, standingOf } from "./plan.ts";
+import { planInstall } from "./plan.ts";
+import { standingOf } from "./standing.ts";
 
 /** What has to be agreed to: nothing, the loss of data, the loss of an installed Corium. */
 export type Consent = "none" | "wipe" | "wipe-own";
@@ -28,7 +29,7 @@ export interface DiskOffer {
 
 export interface InstallOffers {
   readonly disks: readonly DiskOffer[];
-  /** Whether this release mirrors a root, and there are disks for it. */
+  /** Whether there are two disks for it. */
   readonly canMirror: boolean;
 }
 
@@ -38,8 +39,7 @@ export type OfferInput = Pick<InstallInput, "inventory" | "image" | "version" | 
 export function offerDisks(input: OfferInput): InstallOffers {
   const { inventory } = input;
   const disks = inventory.disks.map((disk) => offerDisk(disk, input));
-  const [first, second] = disks.flatMap(({ ref, isAccepted }) => (isAccepted && ref !== undefined ? [ref] : []));
-  const canMirror = first !== undefined && second !== undefined && !isMirrorRefused(first, second, input);
+  const canMirror = disks.filter(({ ref, isAccepted }) => isAccepted && ref !== undefined).length > 1;
   return { disks, canMirror };
 }
 
@@ -82,16 +82,13 @@ function whyNameless(disk: Disk, inventory: Inventory): string {
   return line.slice(line.lastIndexOf("bytes: ") + (line.includes("bytes: ") ? "bytes: ".length : 1));
 }
 
-function errorsOf(install: { readonly disk: DeviceRef; readonly mirror?: DeviceRef }, input: OfferInput): string[] {
+function errorsOf(install: { readonly disk: DeviceRef }, input: OfferInput): string[] {
   return planOf(install, input)
     .findings.filter(({ severity }) => severity === "error")
     .map(({ message }) => message);
 }
 
-const isMirrorRefused = (disk: DeviceRef, mirror: DeviceRef, input: OfferInput): boolean =>
-  planOf({ disk, mirror }, input).findings.some(({ code }) => code === "not-in-release");
-
-const planOf = (install: { readonly disk: DeviceRef; readonly mirror?: DeviceRef }, input: OfferInput) =>
+const planOf = (install: { readonly disk: DeviceRef }, input: OfferInput) =>
   planInstall({
     ...input,
     document: { install: { ...install, wipe: true } },

@@ -4,7 +4,10 @@ import type { Disk, Inventory } from "../../kit/disk.ts";
 import type { InstallInput } from "./plan.ts";
 import { formatFinding } from "../../kit/finding.ts";
 import { neededBytes, PARTITIONS, partitionOf } from "../../iso/layout.ts";
-import { carriedArguments, partUuidsOf, planInstall, standingOf } from "./plan.ts";
+import type { Layout } from "../../iso/layout.ts";
+import { guidOf, partUuidsOf, twinOf } from "../../iso/uuids.ts";
+import { carriedArguments, planInstall } from "./plan.ts";
+import { standingOf } from "./standing.ts";
 import { INSTALLING, installingScript, isTable, stateName } from "./table.ts";
 
 const MIB = 1024 ** 2;
@@ -181,6 +184,121 @@ describe("planInstall", () => {
         expect(standingOf(partitioned("a", installation, INSTALLING))).toBe("half-made");
       }),
     );
+  });
+});
+
+describe("install.mirror", () => {
+  const pair = (first: Partial<Disk> = {}, second: Partial<Disk> = {}): Inventory =>
+    inventory(disk("a", first), disk("b", second));
+  const mirrored = (of: Inventory, wipe = false, more: Partial<InstallInput> = {}) =>
+    plan(of, { document: { install: { disk: "/dev/a", mirror: "/dev/b", wipe } }, ...more });
+  const refusals = (...of: Parameters<typeof mirrored>): string[] =>
+    mirrored(...of).findings.map(({ code, path }) => `${code} ${path}`);
+  const layouts = (...of: Parameters<typeof mirrored>): readonly Layout[] =>
+    mirrored(...of).steps.flatMap((step) => (step.kind === "install:partition" ? [step.layout] : []));
+
+  test("both disks are partitioned alike, everything but firmware's partitions is an array, both get a boot loader", () => {
+    const { steps, findings } = mirrored(pair());
+    expect(findings).toEqual([]);
+    expect(steps.map((step) => step.id)).toEqual([
+      "install:partition",
+      "install:partition:mirror",
+      "install:arrays",
+      "install:slot",
+      "install:loader",
+      "install:loader:mirror",
+      "install:state",
+      "install:document",
+      "install:boot",
+    ]);
+    const arrays = steps.flatMap((step) => (step.kind === "install:arrays" ? step.arrays : []));
+    expect(arrays.map(({ name }) => name)).toEqual([
+      "corium-boot-a",
+      "corium-boot-b",
+      "corium-root-a",
+      "corium-root-b",
+      "corium-state",
+      "corium-data",
+    ]);
+    const [first, second] = layouts(pair());
+    const places = (layout?: Layout) => layout?.partitions.map(({ startBytes, sizeBytes }) => [startBytes, sizeBytes]);
+    expect(places(first)).toEqual(places(second) ?? []);
+    const uuids = [first, second].flatMap((each) => each?.partitions.map(({ partUuid }) => partUuid) ?? []);
+    expect(new Set([...uuids, ...arrays.map(({ uuid }) => uuid)]).size).toBe(22);
+    const written = JSON.stringify(
+      steps.filter(({ kind }) => kind !== "install:partition" && kind !== "install:arrays"),
+    );
+    // Only the loader and the ESPs are written beside the arrays.
+    expect(written.match(/by-partuuid/g)).toBeNull();
+  });
+
+  test("the smaller disk decides the layout, whichever of the two it is, and is named when it is too small", () => {
+    const small = 20 * 1024 * MIB;
+    const sizes = [{ sizeBytes: small }, {}] as const;
+    for (const [first, second] of [sizes, sizes.toReversed()]) {
+      for (const layout of layouts(pair(first, second))) {
+        const data = partitionOf(layout, "data");
+        expect(data.startBytes + data.sizeBytes).toBeLessThan(small);
+        expect(data.startBytes + data.sizeBytes).toBeGreaterThan(small - 3 * MIB);
+      }
+    }
+    const tiny = { sizeBytes: 4300 * MIB };
+    expect(refusals(pair({}, tiny))).toEqual(["disk-too-small install.mirror"]);
+    expect(refusals(pair(tiny, {}))).toEqual(["disk-too-small install.disk"]);
+  });
+
+  test("every refusal names the disk that it is about", () => {
+    const holding = { signatures: [{ ...ext4, device: "/dev/b" }] };
+    expect(refusals(pair({}, holding))).toEqual(["holds-data install.mirror"]);
+    expect(mirrored(pair({}, holding), true).steps.map(({ id }) => id)).toContain("install:wipe:mirror");
+    expect(mirrored(pair({}, holding), true).steps.map(({ id }) => id)).not.toContain("install:wipe");
+    expect(refusals(inventory(disk("a")))).toEqual(["disk-not-found install.mirror"]);
+    expect(refusals(inventory(disk("b")))).toEqual(["disk-not-found install.disk"]);
+    expect(refusals(inventory())).toEqual(["disk-not-found install.disk", "disk-not-found install.mirror"]);
+    const busy = { users: [{ kind: "mount" as const, name: "/srv", isBusy: true }] };
+    expect(refusals(pair(busy), true)).toEqual(["in-use install.disk"]);
+    expect(refusals(inventory(disk("a"), partitioned("b", id, "corium-state")), true)).toEqual([
+      "installed install.mirror",
+    ]);
+  });
+
+  test("disks with sectors of different sizes are refused, naming both sizes", () => {
+    const [finding] = mirrored(pair({}, { logicalSectorBytes: 4096 })).findings;
+    expect(finding).toMatchObject({ code: "sector-size", path: "install.mirror" });
+    expect(finding?.message).toMatch(/\/dev\/b .*4096 bytes, \/dev\/a .*512 bytes/);
+    expect(layouts(pair({ logicalSectorBytes: 4096 }, { logicalSectorBytes: 4096 }))).toHaveLength(2);
+  });
+
+  test("one disk twice, under whatever name, is no mirror", () => {
+    const twice = inventory(disk("a", { links: ["/dev/disk/by-id/a"] }));
+    const install = { disk: "/dev/a", mirror: "/dev/disk/by-id/a", wipe: true };
+    expect(codes(twice, { document: { install } })).toEqual(["claimed-twice"]);
+  });
+
+  test("the half-made pair is gone on with under its own UUIDs, whichever half power was lost in", () => {
+    fc.assert(
+      fc.property(fc.stringMatching(/^[0-9a-f]{32}$/), (installation) => {
+        const name = guidOf(installation);
+        const first = partitioned("a", installation, INSTALLING);
+        const second = partitioned("b", twinOf(installation), INSTALLING);
+        expect(twinOf(twinOf(installation))).toBe(installation);
+        for (const found of [inventory(first, second), inventory(first, disk("b")), inventory(disk("a"), second)]) {
+          expect(refusals(found)).toEqual([]);
+          expect(layouts(found).map(({ diskGuid }) => diskGuid)).toEqual([name, guidOf(twinOf(installation))]);
+        }
+      }),
+    );
+  });
+
+  test("as soon as either disk is complete the system boots, and is not installed again", () => {
+    const done = partitioned("a", id, "corium-state");
+    expect(refusals(inventory(done, partitioned("b", twinOf(id), INSTALLING)), true)).toEqual([
+      "installed install.disk",
+    ]);
+  });
+
+  test("without install.mirror not one step speaks of a second disk or an array", () => {
+    expect(JSON.stringify(plan(pair()).steps)).not.toMatch(/mirror|md-uuid|\/dev\/md/);
   });
 });
 

@@ -4,24 +4,31 @@
  * A live system forgets everything when power is lost, so the half-made disk identifies itself: its state partition is
  * called `corium-installing` until the last act, and all its UUIDs follow from the installation id, which is the UUID of
  * the first partition and of the table. Such a disk is gone on with; any other one needs the document's consent.
+ *
+ * With `install.mirror` there are two disks of one layout, and an array over each pair of partitions that firmware does
+ * not read by itself; all that follows is written to the arrays.
  */
-import { createHash } from "node:crypto";
-import type { Document } from "../../config/document.ts";
+import type { DeviceRef, Document } from "../../config/document.ts";
 import type { Layout, PartitionRole } from "../../iso/layout.ts";
 import type { Disk, Inventory } from "../../kit/disk.ts";
 import type { Finding } from "../../kit/finding.ts";
 import type { Intent } from "../../state/model.ts";
-import type { ImageSource, InstallStep, PartitionStep } from "./model.ts";
+import type { Result } from "../../kit/result.ts";
+import type { ArraysStep, ImageSource, InstallStep, LoaderStep, PartitionStep } from "./model.ts";
 import { describeDisk, describeUser, holdsData } from "../../disks/describe.ts";
 import { lintClaims } from "../../disks/lint.ts";
 import { stepDevice, wipeStep } from "../../disks/plan.ts";
 import { resolveDevice } from "../../disks/select.ts";
 import { encodeSlotEnv } from "../../iso/bootenv.ts";
-import { partitionOf, PARTITIONS, planLayout } from "../../iso/layout.ts";
-import { sameDisk } from "../../kit/disk.ts";
+import { partitionOf, planLayout } from "../../iso/layout.ts";
+import type { MirroredRole } from "../../iso/uuids.ts";
+import { arrayNameOf, arrayUuidOf, bare, guidOf, MIRRORED_ROLES, partUuidsOf, twinOf } from "../../iso/uuids.ts";
 import { hasErrors } from "../../kit/finding.ts";
+import { err, ok } from "../../kit/result.ts";
+import { arrayPath } from "../../raid/argv.ts";
 import { hasTornTable } from "./mark.ts";
-import { INSTALLING } from "./table.ts";
+import type { Standing } from "./standing.ts";
+import { begunOn, installationOf, standingOf } from "./standing.ts";
 
 export interface InstallInput {
   readonly document: Pick<Document, "install">;
@@ -47,164 +54,225 @@ export interface InstallPlan {
 }
 
 export function planInstall(input: InstallInput): InstallPlan {
-  const { document, inventory, image } = input;
-  const { install } = document;
+  const { install } = input.document;
   if (install === undefined) return { steps: [], findings: [] };
-  const found = resolveDevice(install.disk, inventory);
-  if (!found.ok) {
-    const { code, message, details, hint } = found.error;
-    const finding = refusal(code, "install.disk", message, hint);
-    return { steps: [], findings: [details === undefined ? finding : { ...finding, details }] };
-  }
-  const disk = found.value;
-  if (install.mirror !== undefined) {
-    return refuse(
-      "not-in-release",
-      "install.mirror",
-      "a mirrored root is not in this release",
-      "remove install.mirror",
-    );
-  }
-  const mark = hasTornTable(disk) ? input.marks?.get(disk.path) : undefined;
-  const standing = mark === undefined ? standingOf(disk) : "half-made";
-  if (standing === "installed" && input.mayGiveUp?.(disk) !== true) {
-    return refuse(
-      "installed",
-      "install.disk",
-      `disk ${describeDisk(disk)} holds an installed Corium, which wipe never covers`,
-      "remove the medium and boot from this disk; or give it up with --wipe-own at the claim or on the console",
-    );
-  }
-  const claim = { disk, field: "install.disk", wipe: install.wipe, isOurs: standing === "half-made" };
-  const findings = lintClaims([claim], inventory);
-  const busy = disk.users.find((user) => user.isBusy);
-  if (claim.isOurs && busy !== undefined) {
-    findings.push(refusal("in-use", "install.disk", `disk ${describeDisk(disk)} is in use by ${describeUser(busy)}`));
-  }
-  const named = mark ?? (standing === "half-made" ? installationOf(disk) : undefined);
-  const installation = named ?? begunOn(disk, input.intents) ?? input.uuid();
-  const layout = planLayout({
-    diskSizeBytes: disk.sizeBytes,
-    sectorBytes: disk.logicalSectorBytes,
-    rootImageBytes: image.rootBytes,
-    diskGuid: guidOf(bare(installation)),
-    partUuids: partUuidsOf(bare(installation)),
-  });
-  if (!layout.ok) {
-    findings.push(
-      refusal(layout.error.code, "install.disk", `${describeDisk(disk)}: ${layout.error.message}`, layout.error.hint),
-    );
-  }
-  if (!layout.ok || hasErrors(findings)) return { steps: [], findings, disk };
-  const wipes =
-    standing !== "half-made" && (holdsData(disk) || disk.users.length > 0) ? [wipeStep("install:wipe", disk)] : [];
-  return { steps: [...wipes, ...stepsFor(disk, layout.value, bare(installation), input)], findings, disk };
+  const resolved = [
+    resolveTarget("install.disk", install.disk, input),
+    ...(install.mirror === undefined ? [] : [resolveTarget("install.mirror", install.mirror, input)]),
+  ];
+  const missing = resolved.flatMap((each) => ("finding" in each ? [each.finding] : []));
+  const [first, second] = resolved.flatMap((each) => ("disk" in each ? [each] : []));
+  if (missing.length > 0 || first === undefined) return { steps: [], findings: missing };
+  const targets: Targets = second === undefined ? [first] : [first, second];
+  const owned = present(targets).flatMap(({ disk, field, standing }) =>
+    standing === "installed" && input.mayGiveUp?.(disk) !== true
+      ? [
+          refusal(
+            "installed",
+            field,
+            `disk ${describeDisk(disk)} holds an installed Corium, which wipe never covers`,
+            "remove the medium and boot from this disk; or give it up with --wipe-own at the claim or on the console",
+          ),
+        ]
+      : [],
+  );
+  if (owned.length > 0) return { steps: [], findings: owned };
+  const findings = [...lintTargets(targets, install.wipe, input.inventory), ...lintSectors(targets)];
+  const installation = bare(namedBy(targets) ?? begunOn(first.disk, input.intents) ?? input.uuid());
+  const layouts = layTargets(targets, installation, input.image.rootBytes);
+  if (!layouts.ok) findings.push(layouts.error);
+  const shown = { findings, disk: first.disk };
+  if (!layouts.ok || hasErrors(findings)) return { steps: [], ...shown };
+  return { steps: [...wipesOf(targets), ...stepsFor(layouts.value, installation, input)], ...shown };
 }
 
-function stepsFor(disk: Disk, layout: Layout, installation: string, input: InstallInput): readonly InstallStep[] {
+/** A disk to install to, and the field that names it. */
+interface Target {
+  readonly field: "install.disk" | "install.mirror";
+  readonly disk: Disk;
+  readonly standing: Standing;
+  /** What a half-made disk is called: the installation, or its twin on the second one. */
+  readonly name?: string;
+}
+
+/** One disk, or the two of a mirrored system. */
+type Targets = readonly [Target, Target?];
+
+interface LaidTarget {
+  readonly disk: Disk;
+  readonly layout: Layout;
+}
+
+function resolveTarget(
+  field: Target["field"],
+  ref: DeviceRef,
+  { inventory, marks }: InstallInput,
+): Target | { readonly finding: Finding } {
+  const found = resolveDevice(ref, inventory);
+  if (found.ok) {
+    const disk = found.value;
+    const mark = hasTornTable(disk) ? marks?.get(disk.path) : undefined;
+    const standing = mark === undefined ? standingOf(disk) : "half-made";
+    return { field, disk, standing, ...(standing === "half-made" && { name: mark ?? installationOf(disk) }) };
+  }
+  const { code, message, details, hint } = found.error;
+  const finding = refusal(code, field, message, hint);
+  return { finding: details === undefined ? finding : { ...finding, details } };
+}
+
+/** `wipe` is consent for both disks: it is said of the installation. */
+function lintTargets(targets: Targets, wipe: boolean, inventory: Inventory): Finding[] {
+  const claims = present(targets).map(({ field, disk, standing }) => ({
+    disk,
+    field,
+    wipe,
+    isOurs: standing === "half-made",
+  }));
+  const busy = claims.flatMap(({ disk, field, isOurs }) => {
+    const user = isOurs ? disk.users.find(({ isBusy }) => isBusy) : undefined;
+    if (user === undefined) return [];
+    return [refusal("in-use", field, `disk ${describeDisk(disk)} is in use by ${describeUser(user)}`)];
+  });
+  return [...lintClaims(claims, inventory), ...busy];
+}
+
+/** An array has one size of sector, and what was laid out for one size is not found on a disk of the other. */
+function lintSectors([first, second]: Targets): Finding[] {
+  if (second === undefined || second.disk.logicalSectorBytes === first.disk.logicalSectorBytes) return [];
+  const say = ({ disk }: Target): string => `${describeDisk(disk)} has sectors of ${disk.logicalSectorBytes} bytes`;
+  return [refusal("sector-size", second.field, `${say(second)}, ${say(first)}`, "mirror onto a disk of the same kind")];
+}
+
+/** The smaller disk decides; what the larger one has more is left free, so that each can replace the other. */
+function layTargets(
+  targets: Targets,
+  installation: string,
+  rootImageBytes: number,
+): Result<readonly LaidTarget[], Finding> {
+  const disks = present(targets);
+  const smallest = disks.reduce((least, each) => (each.disk.sizeBytes < least.disk.sizeBytes ? each : least));
+  const laid: LaidTarget[] = [];
+  for (const [at, { disk }] of disks.entries()) {
+    const name = at === 0 ? installation : twinOf(installation);
+    const layout = planLayout({
+      diskSizeBytes: smallest.disk.sizeBytes,
+      sectorBytes: disk.logicalSectorBytes,
+      rootImageBytes,
+      diskGuid: guidOf(name),
+      partUuids: partUuidsOf(name),
+    });
+    if (!layout.ok) {
+      const { code, message, hint } = layout.error;
+      return err(refusal(code, smallest.field, `${describeDisk(smallest.disk)}: ${message}`, hint));
+    }
+    laid.push({ disk, layout: layout.value });
+  }
+  return ok(laid);
+}
+
+const present = (targets: Targets): readonly Target[] => targets.filter((each) => each !== undefined);
+
+/** Which installation a half-made disk belongs to: the first one's name, or what the second one says of it. */
+function namedBy([first, second]: Targets): string | undefined {
+  if (first.name !== undefined) return first.name;
+  return second?.name === undefined ? undefined : twinOf(second.name);
+}
+
+const wipesOf = (targets: Targets): readonly InstallStep[] =>
+  present(targets).flatMap(({ disk, field, standing }) =>
+    standing !== "half-made" && (holdsData(disk) || disk.users.length > 0)
+      ? [wipeStep(field === "install.disk" ? "install:wipe" : "install:wipe:mirror", disk)]
+      : [],
+  );
+
+function stepsFor(laid: readonly LaidTarget[], installation: string, input: InstallInput): readonly InstallStep[] {
   const { image, version, args } = input;
-  const uuidOf = (role: PartitionRole): string => partitionOf(layout, role).partUuid;
-  const device = stepDevice(disk);
-  const bios = partitionOf(layout, "bios");
+  const [first] = laid;
+  if (first === undefined) return [];
+  const isMirror = laid.length > 1;
+  const uuidOf = (role: PartitionRole): string => partitionOf(first.layout, role).partUuid;
+  const pathOf = (role: MirroredRole): string =>
+    isMirror ? arrayPath(arrayUuidOf(installation, role)) : `/dev/disk/by-partuuid/${uuidOf(role)}`;
   const slotEnv = encodeSlotEnv({ version, args, rootHash: image.rootHash, hashOffsetBytes: image.hashOffsetBytes });
   return [
-    {
+    ...laid.map((target, at): PartitionStep => ({
       kind: "install:partition",
-      id: "install:partition",
-      title: `partition ${describeDisk(disk)}`,
-      device,
-      layout,
-      destroys: [disk.identity],
-    },
+      id: `install:partition${suffixOf(at)}`,
+      title: `partition ${describeDisk(target.disk)}`,
+      device: stepDevice(target.disk),
+      layout: target.layout,
+      destroys: [target.disk.identity],
+    })),
+    ...(isMirror ? [arraysStep(laid, installation)] : []),
     {
       kind: "install:slot",
       id: "install:slot",
       title: `write Corium ${version} into slot A`,
       image,
-      rootPartUuid: uuidOf("rootA"),
-      bootPartUuid: uuidOf("bootA"),
+      rootPath: pathOf("rootA"),
+      bootPath: pathOf("bootA"),
+      bootUuid: uuidOf("bootA"),
       slotEnv: new TextDecoder().decode(slotEnv),
     },
-    {
-      kind: "install:loader",
-      id: "install:loader",
-      title: "write the boot loader for BIOS and UEFI",
-      device,
-      biosPartUuid: bios.partUuid,
-      biosStartBytes: bios.startBytes,
-      biosSizeBytes: bios.sizeBytes,
-      espPartUuid: uuidOf("esp"),
-      sectorBytes: layout.sectorBytes,
-      installation,
-    },
+    ...laid.map((target, at) => loaderStep(target, at, isMirror, installation)),
     {
       kind: "install:state",
       id: "install:state",
       title: "create the filesystems for state and data",
       filesystems: [
-        { partUuid: uuidOf("state"), label: "corium-state" },
-        { partUuid: uuidOf("data"), label: "corium-data" },
+        { path: pathOf("state"), uuid: uuidOf("state"), label: "corium-state" },
+        { path: pathOf("data"), uuid: uuidOf("data"), label: "corium-data" },
       ],
     },
     {
       kind: "install:document",
       id: "install:document",
       title: "take document, claim and identity along",
-      statePartUuid: uuidOf("state"),
+      statePath: pathOf("state"),
       installation,
       documentSha256: input.documentSha256,
     },
     {
       kind: "install:boot",
       id: "install:boot",
-      title: "make the disk bootable",
-      device,
-      espPartUuid: uuidOf("esp"),
+      title: isMirror ? "make both disks bootable" : "make the disk bootable",
+      disks: laid.map(({ disk, layout }) => ({
+        device: stepDevice(disk),
+        espPartUuid: partitionOf(layout, "esp").partUuid,
+      })),
       installation,
     },
   ];
 }
 
-/** Whose is this disk? Only names together with UUIDs that follow from one another make it ours. */
-export function standingOf(disk: Disk): "installed" | "half-made" | "other" {
-  const labels = new Map(disk.partitions.map((partition) => [partition.number, partition.label]));
-  const state = PARTITIONS.find(({ role }) => role === "state");
-  const label = labels.get(state?.number ?? 0);
-  if (label === state?.name) return "installed";
-  if (label !== INSTALLING) return "other";
-  const wanted = partUuidsOf(installationOf(disk));
-  const isDerived = PARTITIONS.every(({ role, number }) =>
-    disk.partitions.some((found) => found.number === number && found.partUuid?.toLowerCase() === wanted[role]),
-  );
-  return isDerived ? "half-made" : "other";
+const suffixOf = (at: number): string => (at === 0 ? "" : ":mirror");
+
+const arraysStep = (laid: readonly LaidTarget[], installation: string): ArraysStep => ({
+  kind: "install:arrays",
+  id: "install:arrays",
+  title: "mirror the two disks",
+  arrays: MIRRORED_ROLES.map((role) => ({
+    name: arrayNameOf(role),
+    uuid: arrayUuidOf(installation, role),
+    members: laid.map(({ layout }) => partitionOf(layout, role).partUuid),
+  })),
+});
+
+function loaderStep({ disk, layout }: LaidTarget, at: number, isMirror: boolean, installation: string): LoaderStep {
+  const bios = partitionOf(layout, "bios");
+  return {
+    kind: "install:loader",
+    id: `install:loader${suffixOf(at)}`,
+    title: `write the boot loader for BIOS and UEFI${isMirror ? ` to ${describeDisk(disk)}` : ""}`,
+    device: stepDevice(disk),
+    biosPartUuid: bios.partUuid,
+    biosStartBytes: bios.startBytes,
+    biosSizeBytes: bios.sizeBytes,
+    espPartUuid: partitionOf(layout, "esp").partUuid,
+    sectorBytes: layout.sectorBytes,
+    installation,
+  };
 }
-
-const bare = (uuid: string): string => uuid.replaceAll("-", "").toLowerCase();
-
-const installationOf = (disk: Disk): string => bare(disk.partitions.find(({ number }) => number === 1)?.partUuid ?? "");
-
-function begunOn(disk: Disk, intents: readonly Intent[]): string | undefined {
-  const intent = intents.find(({ stepId }) => stepId === "install:partition");
-  const isHere = intent?.disks.length === 1 && intent.disks.every((identity) => sameDisk(identity, disk.identity));
-  return isHere ? (intent.step as PartitionStep).layout.diskGuid : undefined;
-}
-
-/** The first partition is called as the table; the others follow by hash (RFC 9562 version 8: an own recipe). */
-export function partUuidsOf(installation: string): Readonly<Record<PartitionRole, string>> {
-  const entries = PARTITIONS.map(({ role }) => [
-    role,
-    role === "bios" ? guidOf(installation) : derived(installation, role),
-  ]);
-  return Object.fromEntries(entries) as Record<PartitionRole, string>;
-}
-
-function derived(installation: string, role: string): string {
-  const hex = createHash("sha256").update(`corium ${installation} ${role}`).digest("hex");
-  return guidOf(`${hex.slice(0, 12)}8${hex.slice(13, 16)}8${hex.slice(17, 32)}`);
-}
-
-const guidOf = (hex: string): string =>
-  `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20, 32)}`;
 
 /** What of the command line configures the machine rather than this boot, in its order. */
 export function carriedArguments(cmdline: string): string {
@@ -222,4 +290,3 @@ const refusal = (code: string, path: string, message: string, hint?: string): Fi
   message,
   ...(hint === undefined ? {} : { hint }),
 });
-const refuse = (...of: Parameters<typeof refusal>): InstallPlan => ({ steps: [], findings: [refusal(...of)] });

@@ -9,7 +9,8 @@ import { formatError } from "../../kit/app-error.ts";
 import { formatFinding } from "../../kit/finding.ts";
 import { execute } from "../../provision/execute.ts";
 import type { Handover } from "../../provision/install/driver.ts";
-import { finishTable, installExecutors } from "../../provision/install/driver.ts";
+import { installExecutors } from "../../provision/install/driver.ts";
+import { finishTable } from "../../provision/install/table/driver.ts";
 import { readMarks, releaseMounts } from "../../provision/install/remains/driver.ts";
 import { planInstall } from "../../provision/install/plan.ts";
 import type { State } from "../../state/open.ts";
@@ -117,7 +118,7 @@ function subject(content: string, sabotage: Sabotage = {}, onCall?: () => void):
       .devices()
       .map((device) => machine.partitionOf(device))
       .find((part) => part?.number === 7)?.uuid;
-    const finished = await finishTable(host, uuid ?? "");
+    const finished = await finishTable(host, `/dev/disk/by-partuuid/${uuid ?? ""}`);
     return finished.ok ? undefined : formatError(finished.error);
   }
 

@@ -6,7 +6,7 @@ import { diskExecutors } from "../../disks/steps/driver.ts";
 import type { Disk } from "../../kit/disk.ts";
 import type { StepContext } from "../../kit/step.ts";
 import { lintInstalled } from "../../provision/installed-lint.ts";
-import { standingOf } from "../../provision/install/plan.ts";
+import { standingOf } from "../../provision/install/standing.ts";
 import { planStorage } from "../../provision/storage.ts";
 import { claim, install } from "./judged.ts";
 import { countedUuids, machine, mirror, recordedMachine, storageDocument } from "./machines.ts";

@@ -19,18 +19,26 @@ import { liveBoot, type TestImage } from "./image.ts";
 import type { DiskOptions } from "./options.ts";
 import { withVm } from "./vm.ts";
 
-/** What the disk boots with until it is claimed: it waits for a document through the API. */
-const DOCUMENT = `api: { enabled: true, awaitConfig: true }
-install: { disk: { serial: system } }
-`;
+interface Kind {
+  /** Of the cache's folder. */
+  readonly name: string;
+  /** What the system boots with until it is claimed: it waits for a document through the API. */
+  readonly document: string;
+  /** By serial. */
+  readonly disks: readonly string[];
+}
+
+const awaiting = (install: string): string => `api: { enabled: true, awaitConfig: true }\ninstall: ${install}\n`;
+const single: Kind = { name: "installed", document: awaiting("{ disk: { serial: system } }"), disks: ["system"] };
+const pair: Kind = {
+  name: "mirrored",
+  document: awaiting("{ disk: { serial: first }, mirror: { serial: second } }"),
+  disks: ["first", "second"],
+};
 const SIZE_MIB = 6144;
 const INSTALL_TIMEOUT_MS = 900_000;
 /** A few, so that two trees and a run that is under way keep theirs. */
 const KEPT = 3;
-
-/** The qcow2 image, never to be written. Whoever comes first makes it; it appears whole or not at all. */
-export const installedDisk = async (image: TestImage): Promise<string> =>
-  join(await installedFolder(image), "disk.qcow2");
 
 export interface Installation {
   /** Of the system disk, blank before. */
@@ -43,36 +51,43 @@ export interface Installation {
 
 /** What that installation wrote, write by write. */
 export async function installationLog(image: TestImage): Promise<Installation> {
-  const folder = await installedFolder(image);
+  const folder = await installedFolder(image, single);
   const log = join(folder, "writes.log");
   return {
     log,
     bystanderLog: join(folder, "bystander.log"),
     sizeBytes: SIZE_MIB * 1024 * 1024,
-    document: DOCUMENT,
+    document: single.document,
   };
 }
 
-async function installedFolder(image: TestImage): Promise<string> {
+/** The qcow2 image, never to be written. */
+export const installedDisk = async (image: TestImage): Promise<string> =>
+  imageOf(await installedFolder(image, single), "system");
+
+const imageOf = (folder: string, serial: string): string =>
+  join(folder, serial === "system" ? "disk.qcow2" : `${serial}.qcow2`);
+
+/** Whoever comes first makes it; it appears whole or not at all. */
+async function installedFolder(image: TestImage, kind: Kind): Promise<string> {
   const images = join(dirname(image.iso), "..");
-  const key = await identityOf(image);
-  const directory = join(images, `installed-${key}`);
-  const disk = join(directory, "disk.qcow2");
-  if (existsSync(disk)) return directory;
+  const key = await identityOf(image, kind);
+  const directory = join(images, `${kind.name}-${key}`);
+  if (existsSync(directory)) return directory;
   mkdirSync(images, { recursive: true });
   const work = mkdtempSync(join(images, ".installing-"));
   try {
-    await install(image, work);
+    await install(image, kind, work);
     try {
       renameSync(work, directory);
     } catch (error) {
       // Somebody else was faster.
-      if (!existsSync(disk)) throw error;
+      if (!existsSync(directory)) throw error;
     }
   } finally {
     rmSync(work, { recursive: true, force: true });
   }
-  dropOld(images);
+  dropOld(images, kind);
   return directory;
 }
 
@@ -83,35 +98,51 @@ export async function installedSystem(image: TestImage, directory: string): Prom
   return { serial: "system", path, format: "qcow2", bootIndex: 0 };
 }
 
-async function identityOf(image: TestImage): Promise<string> {
-  const hash = createHash("sha256").update(JSON.stringify([DOCUMENT, SIZE_MIB, "with its log"]));
+/** Overlays of the two disks of a mirrored system in `directory`; the first one boots first. */
+export async function installedPair(image: TestImage, directory: string): Promise<readonly [DiskOptions, DiskOptions]> {
+  const folder = await installedFolder(image, pair);
+  mkdirSync(directory, { recursive: true });
+  const overlay = async (serial: string, bootIndex: number): Promise<DiskOptions> => {
+    const path = join(directory, `${serial}.qcow2`);
+    await createQcow2(path, { backing: imageOf(folder, serial), backingFormat: "qcow2" });
+    return { serial, path, format: "qcow2", bootIndex };
+  };
+  return [await overlay("first", 0), await overlay("second", 1)];
+}
+
+async function identityOf(image: TestImage, kind: Kind): Promise<string> {
+  const hash = createHash("sha256").update(JSON.stringify([kind.document, SIZE_MIB, "with its log"]));
   for (const path of [image.iso, join(image.pxe, "boot.ipxe"), join(image.pxe, "initrd")]) {
     for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
   }
   return hash.digest("hex").slice(0, 16);
 }
 
-async function install(image: TestImage, folder: string): Promise<void> {
-  const path = join(folder, "disk.qcow2");
-  await createQcow2(path, { sizeMiB: SIZE_MIB });
-  const disks: readonly DiskOptions[] = [
-    { serial: "system", path, format: "qcow2", writeLog: join(folder, "writes.log") },
-    { serial: "bystander", sizeMiB: 16, writeLog: join(folder, "bystander.log") },
-  ];
+async function install(image: TestImage, kind: Kind, folder: string): Promise<void> {
+  const images = kind.disks.map((serial) => imageOf(folder, serial));
+  for (const path of images) await createQcow2(path, { sizeMiB: SIZE_MIB });
+  const disks: readonly DiskOptions[] =
+    kind === pair
+      ? pair.disks.map((serial, at): DiskOptions => ({ serial, path: images[at] ?? "", format: "qcow2" }))
+      : [
+          { serial: "system", path: images[0] ?? "", format: "qcow2", writeLog: join(folder, "writes.log") },
+          { serial: "bystander", sizeMiB: 16, writeLog: join(folder, "bystander.log") },
+        ];
+  const name = kind === pair ? "install-mirror" : "install";
   await withVm(
-    { name: "install", memoryMiB: 1536, disks, isRebootExit: true, ...liveBoot(image, { document: DOCUMENT }) },
+    { name, memoryMiB: 1536, disks, isRebootExit: true, ...liveBoot(image, { document: kind.document }) },
     async (vm) => {
       // A bootstrap that failed does not restart the machine, and a kernel that panicked says something else.
       await vm.console.expect(/reboot: Restarting system/, INSTALL_TIMEOUT_MS);
       await vm.waitExit(120_000);
     },
   );
-  await runTool(["qemu-img", "check", "-q", path]);
+  for (const path of images) await runTool(["qemu-img", "check", "-q", path]);
 }
 
-function dropOld(images: string): void {
+function dropOld(images: string, kind: Kind): void {
   const all = readdirSync(images)
-    .filter((name) => name.startsWith("installed-"))
+    .filter((name) => name.startsWith(`${kind.name}-`))
     .map((name) => ({ name, atMs: statSync(join(images, name)).mtimeMs }))
     .toSorted((a, b) => b.atMs - a.atMs);
   // What a killed run left in the middle.
