@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { initrdComplaints } from "./initrd-content.ts";
 
 const good = new Map(
-  ["scripts/corium", "etc/corium/kept", "usr/sbin/dmsetup", "usr/sbin/e2fsck", "usr/sbin/blkid"]
-    .concat(["a/dm-verity.ko.xz", "a/squashfs.ko.xz", "a/isofs.ko.xz"])
+  ["scripts/corium", "etc/corium/kept", "usr/sbin/dmsetup", "usr/sbin/e2fsck", "usr/sbin/blkid", "usr/sbin/mdadm"]
+    .concat(["a/dm-verity.ko.xz", "a/squashfs.ko.xz", "a/isofs.ko.xz", "a/raid1.ko.xz"])
     .map((path) => [path, 10] as const),
 );
 const conf = readFileSync(join(import.meta.dir, "initramfs/corium-mdadm.conf"), "utf8");

@@ -25,9 +25,9 @@ export interface FakeMirror {
   readonly host: FakeHost;
   readonly disks: readonly [FakeDisk, FakeDisk];
   /** What the kernel shows after a change of the disks. */
-  show(): void;
+  readonly show: () => void;
   /** Power comes back: nothing is mounted, and what was not unmounted yet is not on the ESP. */
-  reboot(): void;
+  readonly reboot: () => void;
 }
 
 const numberOf = (role: string): number => PARTITIONS.find((each) => each.role === role)?.number ?? 0;
