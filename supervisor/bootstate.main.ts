@@ -17,12 +17,13 @@ const factsSchema = z.object({
   mode: z.enum(["live", "disk"]),
   slot: z.enum(["A", "B"]).optional(),
   installation: z.string().optional(),
+  isMirrored: z.boolean().optional(),
   partUuids: z
     .object({ esp: z.string(), boot: z.string(), root: z.string(), state: z.string(), data: z.string() })
     .optional(),
 });
 
-function readFacts(text: string): BootFacts | undefined {
+export function readFacts(text: string): BootFacts | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -31,11 +32,12 @@ function readFacts(text: string): BootFacts | undefined {
   }
   const { success, data } = factsSchema.safeParse(value);
   if (!success) return undefined;
-  const { mode, slot, installation, partUuids } = data;
+  const { mode, slot, installation, isMirrored, partUuids } = data;
   return {
     mode,
     ...(slot !== undefined && { slot }),
     ...(installation !== undefined && { installation }),
+    ...(isMirrored !== undefined && { isMirrored }),
     ...(partUuids !== undefined && { partUuids }),
   };
 }

@@ -70,6 +70,10 @@ export const AREAS: readonly ReportArea[] = [
       report("B029", "a mirror with one disk missing is not started at boot"),
       report("B030", "the boot stops for ever at a degraded array"),
       report("B033", "a mirrored system works until it is started cold with one disk gone"),
+      report(
+        "B034",
+        "the system can't be installed onto two disks, only onto an array made by hand, which is taken down",
+      ),
     ],
   },
   {

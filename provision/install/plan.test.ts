@@ -197,7 +197,7 @@ describe("install.mirror", () => {
   const layouts = (...of: Parameters<typeof mirrored>): readonly Layout[] =>
     mirrored(...of).steps.flatMap((step) => (step.kind === "install:partition" ? [step.layout] : []));
 
-  test("both disks are partitioned alike, everything but firmware's partitions is an array, both get a boot loader", () => {
+  test("B034: both disks are partitioned alike, everything but firmware's partitions is an array, both get a boot loader", () => {
     const { steps, findings } = mirrored(pair());
     expect(findings).toEqual([]);
     expect(steps.map((step) => step.id)).toEqual([

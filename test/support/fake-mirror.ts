@@ -1,5 +1,6 @@
 /** A machine with the two disks of a mirrored system: md, lsblk and the tools that write ESPs, as far as they matter. */
 import { PARTITIONS } from "../../iso/layout.ts";
+import type { MirroredRole } from "../../iso/uuids.ts";
 import { arrayUuidOf, guidOf, MIRRORED_ROLES, partUuidsOf, twinOf } from "../../iso/uuids.ts";
 import type { FakeHost } from "./fake-host.ts";
 import { fakeHost } from "./fake-host.ts";
@@ -9,16 +10,20 @@ export const INSTALLATION = "0123456789abcdef0123456789abcdef";
 export interface FakeDisk {
   /** Of this boot: `vda`. */
   name: string;
-  readonly installation: string;
+  /** Of whose UUIDs its table is. */
+  installation: string;
   isThere: boolean;
+  /** Its partitions were never members. */
+  isBlank: boolean;
   /** Of all its members alike. */
   state: "in_sync" | "spare" | "faulty" | "out";
   /** It was started without the other one at some time. */
   hasRunAlone: boolean;
   code: string;
   core: string;
-  /** Content by path below the ESP; without any it is no FAT at all. */
-  esp: Map<string, string>;
+  isFat: boolean;
+  /** Content by path below the ESP. */
+  readonly esp: Map<string, string>;
 }
 
 export interface FakeMirror {
@@ -37,10 +42,12 @@ export function fakeMirror(env: string): FakeMirror {
     name,
     installation,
     isThere: true,
+    isBlank: false,
     state: "in_sync",
     hasRunAlone: false,
     code: "boot code",
     core: "core",
+    isFat: true,
     esp: new Map([
       ["EFI/BOOT/BOOTX64.EFI", "shim"],
       ["corium/id.cfg", `set installation=${INSTALLATION}\n`],
@@ -52,7 +59,13 @@ export function fakeMirror(env: string): FakeMirror {
   const mounts = new Map<string, FakeDisk>();
   const diskOf = (path: string): FakeDisk | undefined =>
     there().find(
-      ({ name, installation }) => path.startsWith(`/dev/${name}`) || path.endsWith(partUuidsOf(installation).esp),
+      ({ name, installation }) =>
+        path.startsWith(`/dev/${name}`) ||
+        Object.values(partUuidsOf(installation)).some((partUuid) => path.endsWith(partUuid)),
+    );
+  const roleOf = ({ installation }: FakeDisk, path: string): MirroredRole | undefined =>
+    MIRRORED_ROLES.find(
+      (role) => path.endsWith(String(numberOf(role))) || path.endsWith(partUuidsOf(installation)[role]),
     );
   /** `/dev/vda`: its boot code; `/dev/vda1`: the core image. */
   const part = (path: string): "code" | "core" => (path.endsWith("1") ? "core" : "code");
@@ -81,20 +94,26 @@ export function fakeMirror(env: string): FakeMirror {
 
   const mdadm = (argv: readonly string[]): string | { exitCode: number; stdout?: string } => {
     const path = argv.at(-1) ?? "";
+    const found = diskOf(path);
     if (argv.includes("--examine")) {
-      const found = diskOf(path);
-      const role = MIRRORED_ROLES.find((each) => path.endsWith(String(numberOf(each))));
+      const role = found === undefined || found.isBlank ? undefined : roleOf(found, path);
       if (found === undefined || role === undefined) return { exitCode: 1 };
       const state = found.hasRunAlone ? "A." : "AA";
       return argv.includes("--export")
         ? `MD_UUID=${arrayUuidOf(INSTALLATION, role)}\n`
         : `   Array State : ${state} ('A' == active, '.' == missing, 'R' == replacing)\n`;
     }
-    if (argv.includes("detached")) {
-      for (const each of disks) if (!each.isThere) each.state = "out";
-    } else {
-      const found = diskOf(path);
-      if (found !== undefined) found.state = "spare";
+    if (argv.includes("--detail")) {
+      const role = MIRRORED_ROLES.find((each) => path.endsWith(arrayUuidOf(INSTALLATION, each))) ?? "data";
+      const members = disks.filter(({ state }) => state !== "out").map(({ name }) => `${name}${numberOf(role)}`);
+      return members.map((each, at) => `MD_DEVICE_${each}_ROLE=${at}\nMD_DEVICE_${each}_DEV=/dev/${each}\n`).join("");
+    }
+    if (argv.includes("--zero-superblock")) return "";
+    if (argv.includes("--remove")) {
+      for (const each of disks) if (!each.isThere && argv.includes("detached")) each.state = "out";
+    } else if (found !== undefined) {
+      found.state = "spare";
+      found.isBlank = false;
     }
     return "";
   };
@@ -102,7 +121,7 @@ export function fakeMirror(env: string): FakeMirror {
   const mount = (argv: readonly string[], fake: FakeHost): string | { exitCode: number; stderr: string } => {
     const [device = "", folder = ""] = argv.slice(-2);
     const found = diskOf(device);
-    if (found === undefined || found.esp.size === 0) return { exitCode: 32, stderr: `mount: ${folder}: no FAT` };
+    if (found?.isFat !== true) return { exitCode: 32, stderr: `mount: ${folder}: no FAT` };
     mounts.set(folder, found);
     for (const [name, content] of found.esp) fake.put(`${folder}/${name}`, content);
     return "";
@@ -148,8 +167,9 @@ export function fakeMirror(env: string): FakeMirror {
         return { exitCode: contentOf(fake, a) === contentOf(fake, b) ? 0 : 1 };
       },
       "mkfs.vfat": ({ argv }) => {
-        diskOf(argv.at(-1) ?? "")?.esp.clear();
-        diskOf(argv.at(-1) ?? "")?.esp.set(".", "");
+        const found = diskOf(argv.at(-1) ?? "");
+        found?.esp.clear();
+        if (found !== undefined) found.isFat = true;
         return "";
       },
       cp: ({ argv }, fake) => {
@@ -163,7 +183,12 @@ export function fakeMirror(env: string): FakeMirror {
   });
   const show = (): void => {
     for (const path of [...host.paths("/sys/block/"), ...host.paths("/sys/class/block/")]) host.drop(path);
-    for (const { name } of there()) {
+    for (const { name, installation } of there()) {
+      for (const { role, number } of PARTITIONS) {
+        const link = `/dev/disk/by-partuuid/${partUuidsOf(installation)[role]}`;
+        host.put(link, "", { kind: "symlink", target: `/dev/${name}${number}` });
+        host.put(`/dev/${name}${number}`, "");
+      }
       host.put(`/sys/block/${name}/size`, "1");
       for (const { number } of PARTITIONS) host.put(`/sys/class/block/${name}${number}/partition`, String(number));
     }
