@@ -11,8 +11,29 @@ import { join } from "node:path";
 import type { NodeAnswer, OperationsAnswer } from "../../api/contract.ts";
 import { PARTITIONS } from "../../iso/layout.ts";
 import type { Operation } from "../../state/model.ts";
+import type { Imprint } from "../loop/imprint.ts";
+import {
+  ataRaid,
+  bcache,
+  bluestore,
+  btrfs,
+  ddf,
+  drbd,
+  luks,
+  lvmMember,
+  md090,
+  ntfs,
+  zfsLabels,
+} from "../loop/imprint.ts";
 import { diskDeviceId } from "../qemu/harness/argv.ts";
-import { createRaw, makeFilesystemInPartition, makeForeignArray, runTool, sha256 } from "../qemu/harness/disk.ts";
+import {
+  createRaw,
+  makeFilesystemInPartition,
+  makeForeignArray,
+  runTool,
+  sha256,
+  writeAt,
+} from "../qemu/harness/disk.ts";
 import { liveBoot, testImage } from "../qemu/harness/image.ts";
 import { openOperator } from "../qemu/harness/node.ts";
 import type { DiskOptions } from "../qemu/harness/options.ts";
@@ -53,11 +74,38 @@ const twins = [disk("twin", { file: "twin-1" }), disk("twin", { file: "twin-2" }
 const installed = disk("installed");
 const small = disk("small", { MiB: 64 });
 
+/** What else makes a disk somebody's: 64 MiB each, on the one SCSI bus, and how wipefs and blkid call it. */
+const kindMiB = 64;
+const kindBytes = kindMiB * MIB;
+const kindOf = (serial: string, type: string, imprints: readonly Imprint[]) => {
+  const made = disk(serial, { bus: "scsi", MiB: kindMiB });
+  for (const { offset, bytes } of imprints) writeAt(made.path, offset < 0 ? kindBytes + offset : offset, bytes);
+  return { ...made, type };
+};
+const kinds = [
+  kindOf("k-lvm", "LVM2_member", lvmMember()),
+  kindOf("k-luks1", "crypto_LUKS", luks(1)),
+  kindOf("k-luks2", "crypto_LUKS", luks(2)),
+  kindOf("k-zfs", "zfs_member", zfsLabels(kindBytes, ["L2", "L3"])),
+  kindOf("k-bcache", "bcache", bcache(3)),
+  kindOf("k-ceph", "ceph_bluestore", bluestore()),
+  kindOf("k-btrfs", "btrfs", btrfs(kindBytes)),
+  kindOf("k-ntfs", "ntfs", ntfs(kindBytes)),
+  kindOf("k-md090", "linux_raid_member", md090(kindBytes)),
+  kindOf("k-ddf", "ddf_raid_member", ddf(kindBytes)),
+  kindOf("k-isw", "isw_raid_member", ataRaid.isw()),
+  kindOf("k-drbd", "drbd", drbd()),
+  kindOf("k-hibernated", "swsuspend", []),
+];
+const hibernated = kinds.at(-1)?.path ?? "";
+await runTool(["mkswap", "-q", hibernated]);
+writeAt(hibernated, 4096 - 10, new TextEncoder().encode("S1SUSPEND\0"));
+
 /** Named by a document that is refused. */
 const refused = [oldExt4, foreignA, partitioned, blank, ...twins];
 /** Never named by any document of this file. */
 const untouched = [foreignB, bystander, strangerA, strangerB];
-const node = [system, ...refused, ...untouched];
+const node = [system, ...refused, ...untouched, ...kinds];
 
 const files = join(directory, "files");
 mkdirSync(files);
@@ -73,7 +121,9 @@ makeForeignArray([strangerA.path, strangerB.path], { name: "strangers", level: 1
 const names = PARTITIONS.map(({ name, typeGuid }) => `size=16MiB, type=${typeGuid}, name="${name}"`);
 await runTool(["sfdisk", "--quiet", installed.path], ["label: gpt", ...names, ""].join("\n"));
 
-const hashes = new Map([...refused, ...untouched, installed, small].map(({ path }) => [path, sha256(path)] as const));
+const hashes = new Map(
+  [...refused, ...untouched, ...kinds, installed, small].map(({ path }) => [path, sha256(path)] as const),
+);
 const originalSystem = join(directory, "system-before.raw");
 await runTool(["cp", "--sparse=always", system.path, originalSystem]);
 
@@ -115,6 +165,9 @@ disks:
 const forbidden = `  - { name: twin, device: { serial: twin }, mountPoint: /srv/twin, wipe: true }
   - { name: sys, device: /dev/disk/by-id/virtio-system, mountPoint: /srv/sys, wipe: true }
 `;
+const everyKind = `disks:\n${kinds
+  .map(({ serial }, at) => `  - { name: kind${at}, device: { serial: ${serial} }, mountPoint: /srv/kind${at} }\n`)
+  .join("")}`;
 const goodInstall = installOn("{ disk: { serial: system }, wipe: true }");
 
 /** The operation that failed for this reason; another failure is not it. */
@@ -270,6 +323,14 @@ describe("a first boot from disk", () => {
       expectUnchanged([...refused, ...untouched]);
       await vm.resume();
 
+      await apply(head + everyKind);
+      const told = await failure("bootstrap", /serial k-hibernated/);
+      for (const { serial, type } of kinds)
+        expect(told).toMatch(
+          new RegExp(`serial ${serial}, 64 MiB\\) holds data: ([^\\n]*, )?${type} .*on the whole disk`),
+        );
+      expect(await written(vm, node, [...refused, ...untouched, ...kinds])).toEqual([]);
+
       await vm.shell.waitReady(60_000);
       await vm.shell.must("mkdir /run/old && mount /dev/disk/by-id/virtio-gpt-ext4-part1 /run/old");
       await apply(head + storage(true));
@@ -288,11 +349,11 @@ describe("a first boot from disk", () => {
       ).toBe("ext4\next4\next4");
       // The counters count: what was given by name was written.
       expect(await written(vm, node, [oldExt4, foreignA, partitioned, blank])).toHaveLength(4);
-      expect(await written(vm, node, [...twins, ...untouched])).toEqual([]);
+      expect(await written(vm, node, [...twins, ...untouched, ...kinds])).toEqual([]);
       await vm.powerdown();
       await vm.waitExit(180_000);
     });
-    expectUnchanged([...twins, ...untouched]);
+    expectUnchanged([...twins, ...untouched, ...kinds]);
   }, 1_800_000);
 
   test("and its second boot assembles its own array and no other", async () => {
@@ -306,10 +367,10 @@ describe("a first boot from disk", () => {
       // Whole, and left alone: the kernel sees both members of the strangers' array.
       const strangers = "mdadm --examine /dev/disk/by-id/virtio-stranger-* | grep -c otherhost:strangers";
       expect(await vm.shell.must(strangers)).toBe("2");
-      expect(await written(vm, node, [...twins, ...untouched])).toEqual([]);
+      expect(await written(vm, node, [...twins, ...untouched, ...kinds])).toEqual([]);
       await vm.powerdown();
       await vm.waitExit(180_000);
     });
-    expectUnchanged([...twins, ...untouched]);
+    expectUnchanged([...twins, ...untouched, ...kinds]);
   }, 1_200_000);
 });
