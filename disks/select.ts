@@ -57,6 +57,10 @@ function exclusions(disk: Disk, inventory: Inventory): string[] {
   if (disk.isBootMedium) reasons.push("the medium that this system booted from");
   if (disk.isSystemDisk) reasons.push("the disk under the running system");
   if (disk.isReadOnly) reasons.push("read-only");
+  const { wwn, serial, byPath } = disk.identity;
+  // Whether it still is that disk is asked again before anything is written, and nothing could answer.
+  if (wwn === undefined && serial === undefined && byPath === undefined)
+    reasons.push("shows neither wwn nor serial nor its place: nothing tells it from another disk");
   const twin = inventory.disks.find((other) => other !== disk && sameDisk(other.identity, disk.identity));
   if (twin !== undefined) reasons.push(`can't be told apart from ${twin.path}: same serial or wwn`);
   return reasons;

@@ -84,6 +84,26 @@ describe("the disk that is meant", () => {
     });
   });
 
+  test("a disk of which nothing is known was planned for, and its identity failed only when it was to be written", () => {
+    const inventory = machine("no-links-by-id");
+    for (const plan of [claim, install]) expect(plan(inventory, "/dev/vdc", true).steps).toEqual([]);
+    expect(judgeDisk(at("no-links-by-id", "/dev/vdc"), inventory)).toEqual({
+      usable: false,
+      reason: "shows neither wwn nor serial nor its place: nothing tells it from another disk",
+    });
+    expect(claim(inventory, "/dev/vda", false).steps.length).toBeGreaterThan(0);
+  });
+
+  test("B023: two paths to one LUN that nobody bundles are one disk, and neither path is taken", () => {
+    const inventory = machine("two-paths-not-bundled");
+    for (const ref of ["/dev/sda", "/dev/sdb", { wwn: "0x60014055a1b2c3d4" }, { type: "hdd" as const }])
+      expect(resolveDevice(ref, inventory).ok).toBe(false);
+    const document = storageDocument({ raid: [mirror({ devices: ["/dev/sda", "/dev/sdb"], wipe: true })] });
+    const plan = planStorage({ document, inventory, owned: [], intents: [], uuid: countedUuids() });
+    expect(plan.steps).toEqual([]);
+    expect(machine("multipath").disks.map((disk) => disk.path)).toEqual(["/dev/mapper/mpatha", "/dev/sdc"]);
+  });
+
   test("two namespaces of one controller share its serial: told apart by WWN, not by serial", () => {
     const inventory = machine("two-namespaces-of-one-nvme");
     expect(resolveDevice({ serial: "S64GNE0R500001" }, inventory).ok).toBe(false);

@@ -54,6 +54,9 @@ export function broken(
       if (!touch.has(disk)) complaints.push(`${step.id} touches ${disk}, which the document does not name`);
       if (never.has(disk)) complaints.push(`${step.id} touches ${disk}, which is in use, the medium or the system's`);
     }
+    for (const { wwn, serial, byPath } of step.destroys ?? [])
+      if (wwn === undefined && serial === undefined && byPath === undefined)
+        complaints.push(`${step.id} destroys a disk that nothing tells from another`);
     const isDestroying = destroying.has(step.kind as StorageStep["kind"]);
     if (!isDestroying) {
       if ((step.destroys ?? []).length > 0) complaints.push(`${step.id} destroys, as a step of ${step.kind}`);

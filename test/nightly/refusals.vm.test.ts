@@ -171,7 +171,7 @@ const everyKind = `disks:\n${kinds
 const goodInstall = installOn("{ disk: { serial: system }, wipe: true }");
 
 /** The operation that failed for this reason; another failure is not it. */
-async function failure(kind: Operation["kind"], reason: RegExp, timeoutMs = 180_000): Promise<string> {
+async function failure(kind: Operation["kind"], reason: RegExp, timeoutMs = 400_000): Promise<string> {
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const ran = await operator.cctl(["operations", "node1", "--output", "json"], 30_000);
@@ -249,7 +249,7 @@ describe("a live system", () => {
     const options = { name: "refusals-live", memoryMiB, disks, forwards: [7443], isRebootExit: true, ...live, media };
     await withVm(options, async (vm) => {
       apiPort = vm.port(7443);
-      await operator.enroll(vm, "node1", 300_000);
+      await operator.enroll(vm, "node1", 900_000);
       await shown(
         vm,
         /error: install\.disk: disk \/dev\/vd\w \(no model, serial system, 6 GiB\) holds data: ext4 "OLD-ROOT" on the whole disk at 0x438/,
@@ -296,7 +296,7 @@ describe("a live system", () => {
       await vm.waitExit(400_000);
     });
     expectUnchanged(others);
-  }, 1_200_000);
+  }, 2_400_000);
 });
 
 describe("a first boot from disk", () => {
@@ -354,7 +354,7 @@ describe("a first boot from disk", () => {
       await vm.waitExit(180_000);
     });
     expectUnchanged([...twins, ...untouched, ...kinds]);
-  }, 1_800_000);
+  }, 2_400_000);
 
   test("and its second boot assembles its own array and no other", async () => {
     await withVm({ name: "refusals-again", memoryMiB, disks: node }, async (vm) => {
@@ -372,5 +372,5 @@ describe("a first boot from disk", () => {
       await vm.waitExit(180_000);
     });
     expectUnchanged([...twins, ...untouched, ...kinds]);
-  }, 1_200_000);
+  }, 2_400_000);
 });
