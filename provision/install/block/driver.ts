@@ -8,6 +8,7 @@ import { ok } from "../../../kit/result.ts";
 import { mountRoot } from "../remains/driver.ts";
 
 export const minuteMs = 60_000;
+const UNMOUNT_ATTEMPTS = 15;
 
 /** FAT knows no x bits; the kernel refuses a chmod that would take them away. */
 export const vfatMode = 0o755;
@@ -71,11 +72,20 @@ export async function withMount<T>(
   const mounted = await tool(host, ["mount", "-t", type, "-o", access, device, root]);
   if (!mounted.ok) return mounted;
   const outcome = await work(root);
-  const unmounted = await tool(host, ["umount", root], { timeoutMs: 10 * minuteMs });
+  const unmounted = await unmount(host, root);
   if (!outcome.ok) return outcome;
   if (!unmounted.ok) return unmounted;
   const flushed = await tool(host, ["blockdev", "--flushbufs", device]);
   return flushed.ok ? outcome : flushed;
+}
+
+/** A program that just ended, or a probe, may still have a file open; it lets go in a moment. */
+async function unmount(host: Host, root: string): Promise<Result<void, AppError>> {
+  for (let attempt = 1; ; attempt += 1) {
+    const unmounted = await tool(host, ["umount", root], { timeoutMs: 10 * minuteMs });
+    if (unmounted.ok || attempt === UNMOUNT_ATTEMPTS || !/busy/i.test(unmounted.error.message)) return unmounted;
+    await host.clock.sleep(1_000);
+  }
 }
 
 /** The links by PARTUUID are there only when udev has seen the new table. */
