@@ -102,6 +102,16 @@ describe("frame", () => {
     expect(lines.join("\n")).toContain("NOT KUBERNETES");
   });
 
+  test("B033: a mirrored system with one disk gone says so before anybody claimed it; what a document asks for waits", () => {
+    const array = { level: "raid1", state: "degraded", active: 1, expected: 2 };
+    const arrays = [
+      { ...array, name: "system" },
+      { ...array, name: "data", state: "missing" },
+    ];
+    const lines = renderLines(view({ node: node({ phase: "maintenance", storage: { arrays, mounts: [] } }) }));
+    expect(lines.filter((line) => line.startsWith("array:"))).toEqual(["array: system raid1 degraded 1/2"]);
+  });
+
   test("arrays, overlay, virtual address and mounts that are missing", () => {
     const lines = renderLines(
       view({
