@@ -95,8 +95,8 @@ const hasLabel = (disk: Disk, label: string): boolean => disk.partitions.some((e
 const isInstalled = (disk: Disk): boolean => hasLabel(disk, "corium-state");
 
 /** An installation onto this very disk, which was consented to when it began. */
-const isHalfInstalled = (disk: Disk, wanted: DeviceRef | undefined, inventory: Inventory): boolean =>
-  wanted !== undefined && hasLabel(disk, "corium-installing") && meant(wanted, inventory) === disk;
+const isHalfInstalled = (disk: Disk, targets: readonly DeviceRef[], inventory: Inventory): boolean =>
+  hasLabel(disk, "corium-installing") && targets.some((ref) => meant(ref, inventory) === disk);
 
 export function consentOf(
   document: Pick<Document, "disks" | "raid" | "luks"> & Pick<Partial<Document>, "install">,
@@ -104,11 +104,12 @@ export function consentOf(
   memory: Memory,
 ): Consent {
   const { install } = document;
+  const targets = [install?.disk, install?.mirror].filter((ref) => ref !== undefined);
   const wishes = [
     ...document.disks.map(({ device, wipe }) => ({ refs: [device], wipe })),
     ...document.luks.map(({ device, wipe }) => ({ refs: [device], wipe })),
     ...document.raid.map(({ devices, spares, wipe }) => ({ refs: [...devices, ...spares], wipe })),
-    ...(install === undefined ? [] : [{ refs: [install.disk], wipe: install.wipe }]),
+    ...(install === undefined ? [] : [{ refs: targets, wipe: install.wipe }]),
   ].flatMap(({ refs, wipe }) => refs.map((ref) => ({ disk: meant(ref, inventory), wipe })));
   const kept = new Set([
     ...memory.owned.flatMap((each) => [each.uuid, each.filesystemUuid ?? each.uuid].map(bare)),
@@ -121,7 +122,7 @@ export function consentOf(
     touch.add(disk.path);
     const holdsKept = disk.signatures.some(({ uuid }) => uuid !== undefined && kept.has(bare(uuid)));
     const isFree = isBlank(disk) && disk.users.length === 0;
-    const isRuin = isOurRuin(disk, memory) || isHalfInstalled(disk, install?.disk, inventory);
+    const isRuin = isOurRuin(disk, memory) || isHalfInstalled(disk, targets, inventory);
     if ((isFree || wipe || isRuin) && !holdsKept && !isInstalled(disk)) destroy.add(disk.path);
   }
   return { touch, destroy, kept };

@@ -28,9 +28,9 @@ export const claim = (inventory: Inventory, device: DeviceRef, wipe: boolean): O
     uuid: countedUuids(),
   });
 
-export const install = (inventory: Inventory, disk: DeviceRef, wipe: boolean): Outcome =>
+export const install = (inventory: Inventory, disk: DeviceRef, wipe: boolean, mirror?: DeviceRef): Outcome =>
   planInstall({
-    document: { install: { disk, wipe } },
+    document: { install: { disk, wipe, ...(mirror === undefined ? {} : { mirror }) } },
     documentSha256: "cd".repeat(32),
     inventory,
     image,
@@ -136,6 +136,12 @@ export function judgedPage(about: string, inventory: Inventory): string {
             ...pairs.map((pair) => {
               const told = new Set(errorsOf(array(inventory, pair, true)).map(({ message }) => message));
               return `  ${pair.map(({ path }) => path).join(" ")}: ${outcome(array(inventory, pair, true), told)}`;
+            }),
+            "a mirrored system on neighbours, wipe",
+            ...pairs.map(([first, second]) => {
+              const result = install(inventory, first.path, true, second.path);
+              const told = new Set(errorsOf(result).map(({ message }) => message));
+              return `  ${first.path} ${second.path}: ${outcome(result, told)}`;
             }),
           ].join("\n"),
         ]),

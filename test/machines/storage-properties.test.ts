@@ -190,20 +190,26 @@ describe("a plan never reaches beyond what the document consented to", () => {
   }
 });
 
-type Installer = (inventory: Inventory, disk: DeviceRef, wipe: boolean) => { readonly steps: readonly StepBase[] };
+type Installer = (
+  inventory: Inventory,
+  disk: DeviceRef,
+  wipe: boolean,
+  mirror?: DeviceRef,
+) => { readonly steps: readonly StepBase[] };
 
 const installsOntoTheDisk = (installer: Installer) =>
   fc.property(fc.gen(), (g) => {
     const inventory = machine(g(() => fc.constantFrom(...machineNames)));
     const disk = drawReference(g, fc, inventory.disks);
     const wipe = g(fc.boolean);
-    const document = { ...storageDocument({}), install: { disk, wipe } };
-    const { steps } = installer(inventory, disk, wipe);
+    const mirror = g(fc.boolean) ? drawReference(g, fc, inventory.disks) : undefined;
+    const document = { ...storageDocument({}), install: { disk, wipe, ...(mirror === undefined ? {} : { mirror }) } };
+    const { steps } = installer(inventory, disk, wipe, mirror);
     expect(broken(steps, document, inventory, { owned: [], intents: [] })).toEqual([]);
   });
 
 const carelessInstallers: Readonly<Record<string, Installer>> = {
-  "takes consent for granted": (inventory, disk) => install(inventory, disk, true),
+  "takes consent for granted": (inventory, disk, _wipe, mirror) => install(inventory, disk, true, mirror),
   "does not know an installed Corium": (inventory, disk, wipe) => {
     const disks = inventory.disks.map((each) => ({ ...each, partitions: each.partitions.slice(0, 1) }));
     return install({ ...inventory, disks }, disk, wipe);

@@ -20,10 +20,21 @@ interface Named {
   readonly members?: readonly { readonly path: string; readonly identity: DiskIdentity }[];
   readonly spares?: readonly { readonly path: string; readonly identity: DiskIdentity }[];
   readonly layout?: { readonly partitions: readonly { readonly partUuid: string }[] };
+  /** Arrays over partitions, by PARTUUID. */
+  readonly arrays?: readonly { readonly name: string; readonly uuid: string; readonly members: readonly string[] }[];
+  readonly disks?: readonly { readonly device: { readonly path: string; readonly identity?: DiskIdentity } }[];
 }
 
 const bare = (uuid: string): string => uuid.toLowerCase().replace(/[^0-9a-f]/g, "");
-const isDevice = (text: string): boolean => text.startsWith("/dev/") && text !== "/dev/null";
+const isDevice = (text: string): boolean => text.startsWith("/dev/") && !/^\/dev\/(null|zero)$/.test(text);
+
+/** Every device that a step names in any of its fields; whom it destroys is compared with these, so it is left out. */
+function devicesIn(value: unknown, key = ""): readonly string[] {
+  if (key === "destroys" || key === "identity" || key === "title") return [];
+  if (typeof value === "string") return isDevice(value) ? [value] : [];
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([name, each]) => devicesIn(each, name));
+}
 
 export function touchedBy(
   steps: readonly StepBase[],
@@ -46,7 +57,7 @@ export function touchedBy(
       return found.length === 0 || found.includes(undefined) ? undefined : found.flatMap((each) => each ?? []);
     };
     const array = /^\/dev\/disk\/by-id\/md-uuid-(.*)$/.exec(path)?.[1];
-    const name = /^\/dev\/(?:md|mapper)\/(?:corium-)?([^/]+)$/.exec(path)?.[1];
+    const name = /^\/dev\/(?:md\/|mapper\/(?:corium-)?)([^/]+)$/.exec(path)?.[1];
     const partition = /^\/dev\/disk\/by-partuuid\/(.*)$/.exec(path)?.[1];
     for (const step of steps.map(named)) {
       const devices = [...(step.members ?? []), ...(step.spares ?? [])].map((each) => each.path);
@@ -56,6 +67,8 @@ export function touchedBy(
         return via(devices.length > 0 ? devices : [step.device?.path]);
       if (partition !== undefined && step.layout?.partitions.some((each) => each.partUuid === partition) === true)
         return via([step.device?.path]);
+      const made = step.arrays?.find((each) => each.name === name || bare(each.uuid) === bare(array ?? "-"));
+      if (made !== undefined) return via(made.members.map((member) => `/dev/disk/by-partuuid/${member}`));
     }
     const found = inventory.arrays.find((each) => array !== undefined && bare(each.uuid) === bare(array));
     return found === undefined ? undefined : via(found.memberPaths);
@@ -65,13 +78,15 @@ export function touchedBy(
     inventory.disks.find((disk) => JSON.stringify(disk.identity) === JSON.stringify(identity))?.path;
 
   return steps.map((step) => {
-    const { device, members = [], spares = [] } = named(step);
+    const { device, members = [], spares = [], disks: several = [] } = named(step);
     const strays: string[] = [];
     const disks = new Set<string>();
     const destroys = new Set<string>();
     const tokens = argvOf(step).flatMap((argv) => argv.map((token) => token.replace(/^(of|if)=/, "")));
-    const devices = [device, ...members, ...spares].filter((each) => each !== undefined);
-    for (const path of new Set([...tokens.filter(isDevice), ...devices.map((each) => each.path)])) {
+    const devices = [device, ...members, ...spares, ...several.map((each) => each.device)].filter(
+      (each) => each !== undefined,
+    );
+    for (const path of new Set([...tokens.filter(isDevice), ...devicesIn(step)])) {
       const found = below(path);
       if (found === undefined) strays.push(`${step.id} works on ${path}, which leads to no disk`);
       for (const disk of found ?? []) disks.add(disk);
