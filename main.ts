@@ -68,15 +68,11 @@ function processIo(): CommandIo {
       stopping.abort();
     });
   }
-  // `cctl logs | head`: a reader that went away is no failure of ours.
-  process.stdout.on("error", (error: NodeJS.ErrnoException) => {
-    if (error.code === "EPIPE") process.exit(0);
-    throw error;
-  });
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", onWriteError);
   const isInteractive = process.stdin.isTTY === true && process.stderr.isTTY === true;
   return {
-    out: (text) => void process.stdout.write(text),
-    err: (text) => void process.stderr.write(text),
+    out: (text) => write(process.stdout, text),
+    err: (text) => write(process.stderr, text),
     readStdin,
     ...(isInteractive ? { ask } : {}),
     env: process.env,
@@ -110,11 +106,28 @@ async function ask(question: string): Promise<string | undefined> {
   }
 }
 
-/** Pipes are written asynchronously; leaving before they drained cuts the output. */
-async function drain(): Promise<void> {
-  for (const stream of [process.stdout, process.stderr]) {
-    await new Promise<void>((resolve) => void stream.write("", () => resolve()));
-  }
+/**
+ * Pipes are written asynchronously; leaving before a slow reader has all of it cuts the output. Only the callback of a
+ * write itself tells: that of an empty one behind it is called at once.
+ */
+const unwritten = new Set<Promise<void>>();
+let writeFailure: NodeJS.ErrnoException | undefined;
+
+function write(stream: NodeJS.WriteStream, text: string): void {
+  if (text === "") return;
+  const written = new Promise<void>((resolve) => {
+    stream.write(text, (error) => {
+      if (error) onWriteError(error);
+      resolve();
+    });
+  }).finally(() => unwritten.delete(written));
+  unwritten.add(written);
+}
+
+function onWriteError(error: NodeJS.ErrnoException): void {
+  // `cctl logs | head`: a reader that went away is no failure of ours.
+  if (error.code === "EPIPE") process.exit(0);
+  writeFailure ??= error;
 }
 
 const io = processIo();
@@ -126,5 +139,9 @@ try {
   io.err(`corium: internal error: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   status = 70;
 }
-await drain();
+while (unwritten.size > 0) await Promise.all(unwritten);
+if (writeFailure !== undefined) {
+  process.stderr.write(`corium: the output could not be written: ${writeFailure.code ?? writeFailure.message}\n`);
+  if (status === 0) status = 1;
+}
 process.exit(status);

@@ -39,6 +39,16 @@ describe("usage", () => {
     expect(ran.status).toBe(status);
   });
 
+  test("the offline commands took neither the client's flags nor its name", async () => {
+    const argv = ["--dir", "/x", "--output", "yaml", "schema", "-y"];
+    const schema = await cctl(fakeHost(), argv);
+    expect([schema.status, schema.err]).toEqual([0, ""]);
+    expect(schema.out).toStartWith("$schema: ");
+    const wrong = await cctl(fakeHost(), ["render"]);
+    expect(wrong.err).toStartWith("cctl: render needs FILE | -\nusage: cctl render ");
+    expect(wrong.status).toBe(2);
+  });
+
   test("help is printed where it was asked for", async () => {
     const all = await cctl(fakeHost(), ["--help"]);
     expect(all.status).toBe(0);

@@ -28,6 +28,13 @@ const offline: Readonly<Record<string, () => Promise<Command>>> = {
   explain: async () => (await import("../supervisor/offline.main.ts")).explainCommand,
 };
 
+const offlineSummaries: Readonly<Record<keyof typeof offline, string>> = {
+  "validate FILE…": "check documents offline, with the node's own code",
+  "render FILE": "print every file that a document makes of a node, offline",
+  schema: "the JSON Schema of the document, for editors",
+  "explain FIELD": "what a field of the document is",
+};
+
 const versionCommand: CctlCommand = {
   words: ["version"],
   operands: "[ADDR]",
@@ -90,7 +97,7 @@ export async function run(argv: readonly string[], io: CommandIo, machine: Machi
   const word = argv.findIndex((text) => Object.hasOwn(offline, text));
   if (word !== -1 && argv.slice(0, word).every((text) => text.startsWith("-") || isValue(argv, text))) {
     const load = offline[argv[word] ?? ""];
-    if (load !== undefined) return (await load())(argv.toSpliced(word, 1), io);
+    if (load !== undefined) return (await load())(argv.toSpliced(word, 1), { ...io, program: "cctl" });
   }
   const read = interpret(argv);
   if (!read.ok) return complain(io, read.error);
@@ -136,7 +143,7 @@ export function interpret(argv: readonly string[]): Result<Meaning, AppError> {
   const command = commands.find(({ words }) => words.every((word, at) => positionals[at] === word));
   if (command === undefined) {
     const isAsked = flags.has("help") || positionals[0] === "help";
-    const others = Object.keys(offline).map((name) => [name, "offline, the node's own code"] as const);
+    const others = Object.entries(offlineSummaries);
     if (isAsked || positionals.length === 0) return ok({ help: overview(commands, others), isAsked });
     return fail("usage", `no command '${positionals.join(" ")}'`, { hint: "cctl --help" });
   }

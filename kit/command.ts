@@ -10,6 +10,8 @@ export interface CommandIo {
   readonly columns: number;
   /** Aborted by SIGTERM and SIGINT. */
   readonly signal: AbortSignal;
+  /** What it was called as, for usage and errors; `corium` when absent. */
+  readonly program?: string;
 }
 
 /** `argv` is what follows the command's name; the result is the exit status. */

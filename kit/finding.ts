@@ -21,7 +21,7 @@ export const hasErrors = (findings: readonly Finding[]): boolean =>
   findings.some((finding) => finding.severity === "error");
 
 /** A document may hold anything, and a terminal obeys control characters; a line end would forge a finding. */
-const visible = (text: string): string =>
+export const visible = (text: string): string =>
   // oxlint-disable-next-line no-control-regex -- exactly those are made visible
   text.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, (character) => {
     return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;

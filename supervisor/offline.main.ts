@@ -1,64 +1,56 @@
 /** Commands that work anywhere, with the very code that runs on the node: validate, schema, explain. */
 import { open } from "node:fs/promises";
-import { parseArgs } from "node:util";
 import type { Command, CommandIo } from "../kit/command.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { ParsedDocument } from "../config/load.ts";
 import { decodeSays } from "../config/messages/decode.ts";
-import { formatFinding } from "../kit/finding.ts";
+import { formatFinding, visible } from "../kit/finding.ts";
 import { checkDocument } from "./check-document.ts";
+import { type OfflineSpec, readArguments, showData } from "./offline-arguments.ts";
 
-const USAGE = "usage: corium validate [--output json] FILE… | -\n";
-
-/** `--help` alone is an answer, not a wrong use. */
-export function isHelp(argv: readonly string[]): boolean {
-  return argv.length === 1 && (argv[0] === "--help" || argv[0] === "-h");
-}
+const VALIDATE: OfflineSpec = {
+  name: "validate",
+  operands: "FILE… | -",
+  summary: "Checks documents as the node does. 0: all are valid; 1: one is not, or could not be read; 2: wrong usage.",
+  count: [1, Number.POSITIVE_INFINITY],
+};
 
 export const validateCommand: Command = async (argv, io) => {
-  if (isHelp(argv)) return (io.out(USAGE), 0);
-  const options = readOptions(argv);
-  if (typeof options === "string") return usage(io, options);
-  const { files, isJson } = options;
+  const given = readArguments(argv, io, VALIDATE);
+  if (typeof given === "number") return given;
+  const { positionals, output } = given;
   const results = [];
-  for (const file of files) results.push({ file, ...(await loadDocument(file, io)) });
-  io.out(isJson ? `${JSON.stringify(results.map(showAsJson), null, 2)}\n` : results.map(showAsText).join(""));
+  for (const file of positionals) results.push({ file, ...(await loadDocument(file, io)) });
+  io.out(output === "text" ? results.map(showAsText).join("") : showData(results.map(showAsJson), output));
   return results.every(({ document }) => document !== undefined) ? 0 : 1;
 };
 
-/** A text says what is wrong. */
-function readOptions(
-  argv: readonly string[],
-): { readonly files: readonly string[]; readonly isJson: boolean } | string {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: { output: { type: "string", short: "o", default: "text" } },
-    });
-    if (values.output !== "text" && values.output !== "json") return `--output is text or json, got "${values.output}"`;
-    if (positionals.filter((file) => file === "-").length > 1) return "standard input can be read only once";
-    if (positionals.includes("")) return "a file without a name";
-    return positionals.length === 0 ? "no file given" : { files: positionals, isJson: values.output === "json" };
-  } catch (error) {
-    const said = error instanceof Error ? (error.message.split(/[.\n]/)[0] ?? "") : "wrong arguments";
-    return said.charAt(0).toLowerCase() + said.slice(1);
-  }
-}
+const SCHEMA: OfflineSpec = {
+  name: "schema",
+  operands: "",
+  summary: "Prints the JSON Schema of the document, for editors.",
+  count: [0, 0],
+};
 
 export const schemaCommand: Command = async (argv, io) => {
-  if (isHelp(argv)) return (io.out("usage: corium schema\n"), 0);
-  if (argv.length > 0) return usage(io, `no argument ${argv[0] ?? ""}`, "usage: corium schema\n");
+  const given = readArguments(argv, io, SCHEMA);
+  if (typeof given === "number") return given;
   const { documentJsonSchema } = await import("../config/json-schema.ts");
-  io.out(`${JSON.stringify(documentJsonSchema(), null, 2)}\n`);
+  io.out(showData(documentJsonSchema(), given.output === "yaml" ? "yaml" : "json"));
   return 0;
 };
 
+const EXPLAIN: OfflineSpec = {
+  name: "explain",
+  operands: "FIELD",
+  summary: "Says what a field of the document is: wireguard.peers.endpoint",
+  count: [1, 1],
+};
+
 export const explainCommand: Command = async (argv, io) => {
-  const [field, ...more] = argv;
-  const text = "usage: corium explain FIELD, e.g. wireguard.peers.endpoint\n";
-  if (isHelp(argv)) return (io.out(text), 0);
-  if (field === undefined || more.length > 0 || field.startsWith("-")) return usage(io, "one field wanted", text);
+  const given = readArguments(argv, io, EXPLAIN);
+  if (typeof given === "number") return given;
+  const [field = ""] = given.positionals;
   const [{ explain }, { classOf }, { explainText }] = await Promise.all([
     import("../config/explain.ts"),
     import("./field-class.ts"),
@@ -66,19 +58,18 @@ export const explainCommand: Command = async (argv, io) => {
   ]);
   const found = explain(field);
   if ("near" in found) {
-    io.err(`corium: the document has no field ${JSON.stringify(field)}\n`);
+    const program = io.program ?? "corium";
+    io.err(`${program}: the document has no field ${JSON.stringify(field)}\n`);
     for (const name of found.near) io.err(`  did you mean ${name}?\n`);
-    if (found.near.length === 0) io.err("  corium schema prints them all\n");
+    if (found.near.length === 0) io.err(`  ${program} schema prints them all\n`);
     return 1;
   }
-  io.out(explainText(found, classOf(found.pattern)));
+  const fieldClass = classOf(found.pattern);
+  io.out(
+    given.output === "text" ? explainText(found, fieldClass) : showData({ ...found, class: fieldClass }, given.output),
+  );
   return 0;
 };
-
-function usage(io: CommandIo, what: string, text = USAGE): number {
-  io.err(`corium: ${what}\n${text}`);
-  return 2;
-}
 
 /** The document of a file or of standard input (`-`), with all that can be said of it offline. */
 export async function loadDocument(
@@ -137,7 +128,7 @@ export const toProblem = ({ severity, code, path, line, column, message, hint }:
 
 export function showAsText({ file, findings, document }: Validated): string {
   const lines = findings.map(formatFinding);
-  const name = file === "-" ? "standard input" : file;
+  const name = file === "-" ? "standard input" : visible(file);
   const errors = findings.filter(({ severity }) => severity === "error").length;
   if (document === undefined) lines.push(`${name}: not valid: ${errors} ${errors === 1 ? "problem" : "problems"}`);
   else lines.push(`${name}: valid: ${document.role ?? "no role yet"} of cluster ${document.cluster.name}`);

@@ -47,6 +47,11 @@ describe("corium validate", () => {
     expect(out).toContain(`${bad}:3:3: error: cluster.nmae: unknown key "nmae"\n  hint: did you mean "name"?`);
   });
 
+  test("a file's name steered the terminal in the last line", async () => {
+    const { out } = await run(validateCommand, [file("a\u001b[2J.yaml", "role: single\n")]);
+    expect(out).toContain("a\\u001b[2J.yaml: valid");
+  });
+
   test("JSON has an entry for each file", async () => {
     const { status, out } = await run(validateCommand, ["--output", "json", good, bad]);
     expect(status).toBe(1);

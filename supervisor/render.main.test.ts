@@ -50,7 +50,7 @@ describe("corium render", () => {
   test("a document from stdin; the machine id names a node without a name", async () => {
     const { exit, out } = await run(
       renderCommand,
-      ["--machine-id", "abcdef0123456789", "--output", "json", "-"],
+      ["--machine-id", "abcdef0123456789abcdef0123456789", "--output", "json", "-"],
       "role: single\n",
     );
     expect(exit).toBe(0);
@@ -66,12 +66,27 @@ describe("corium render", () => {
 
   test("usage: no file, two files, an unknown flag or format", async () => {
     for (const argv of [[], ["a", "b"], ["--nope", "a"], ["--output", "xml", "a"]]) {
-      expect((await run(renderCommand, argv)).exit).toBe(2);
+      const { exit, err } = await run(renderCommand, argv);
+      expect(exit).toBe(2);
+      expect(err).toMatch(/^corium: .+\nusage: corium render /);
     }
     expect(await run(renderCommand, [join(folder, "absent.yaml")])).toMatchObject({
       exit: 1,
       err: expect.stringContaining("absent.yaml: error: there is no such file"),
     });
+  });
+
+  test("an option's value that no node can have was rendered", async () => {
+    const good = file("good.yaml", "role: single\n");
+    for (const [name, value] of [
+      ["--address", "999.1.1.1"],
+      ["--hostname", "A b"],
+      ["--machine-id", "xx"],
+    ] as const) {
+      const { exit, out, err } = await run(renderCommand, [name, value, good]);
+      expect({ name, exit, out }).toEqual({ name, exit: 2, out: "" });
+      expect(err).toContain(`corium: ${name}: "${value}" is no `);
+    }
   });
 
   test("what k0s would drop silently is said", async () => {

@@ -1,24 +1,49 @@
 /** `corium render`: every file that a document makes of a node, without a node. Resolves no secret, changes nothing. */
-import { parseArgs } from "node:util";
+import { parseIp } from "../config/ip.ts";
+import { isDnsName } from "../config/names.ts";
 import { addressesToRecord } from "../k0s/addresses.ts";
 import type { Command } from "../kit/command.ts";
 import { formatFinding } from "../kit/finding.ts";
-import { isHelp, loadDocument } from "./offline.main.ts";
+import { loadDocument } from "./offline.main.ts";
+import { type OfflineSpec, readArguments, showData } from "./offline-arguments.ts";
 import { renderNode, type RenderedNode } from "../provision/render.ts";
-
-const USAGE = "usage: corium render [--output json] [--hostname NAME] [--machine-id ID] [--address IP] FILE|-\n";
 
 /** A stand-in that is told from a real one at first sight. */
 const NO_MACHINE_ID = "00000000000000000000000000000000";
 
+const RENDER: OfflineSpec = {
+  name: "render",
+  operands: "FILE | -",
+  summary: "Prints every file that the document makes of a node, with placeholders for secrets.",
+  options: [
+    {
+      name: "hostname",
+      value: "NAME",
+      help: "the node's present name, where the document gives none",
+      problem: (value) => (isDnsName(value) ? undefined : "is no host name"),
+    },
+    {
+      name: "machine-id",
+      value: "ID",
+      help: "32 hexadecimal digits",
+      problem: (value) => (/^[0-9a-f]{32}$/.test(value) ? undefined : "is no machine id: wanted 32 hexadecimal digits"),
+    },
+    {
+      name: "address",
+      value: "IP",
+      help: "the node's own address",
+      problem: (value) => (parseIp(value) === undefined ? "is no IP address" : undefined),
+    },
+  ],
+  count: [1, 1],
+};
+
 export const renderCommand: Command = async (argv, io) => {
-  if (isHelp(argv)) return (io.out(USAGE), 0);
-  const options = readOptions(argv);
-  if (options === undefined) {
-    io.err(USAGE);
-    return 2;
-  }
-  const { file, hostname, machineId, address, isJson } = options;
+  const given = readArguments(argv, io, RENDER);
+  if (typeof given === "number") return given;
+  const { positionals, output, values } = given;
+  const [file = ""] = positionals;
+  const { hostname = "", "machine-id": machineId = NO_MACHINE_ID, address } = values;
   const { findings, document } = await loadDocument(file, io);
   for (const finding of findings) io.err(`${formatFinding(finding)}\n`);
   if (document === undefined) return 1;
@@ -28,45 +53,15 @@ export const renderCommand: Command = async (argv, io) => {
   for (const finding of rendered.findings) {
     if (!isSaid(finding.path)) io.err(`${formatFinding({ ...finding, file })}\n`);
   }
-  io.out(isJson ? renderJson(rendered) : renderText(rendered));
+  io.out(output === "text" ? renderText(rendered) : showData(renderData(rendered), output));
   return 0;
 };
 
-interface Options {
-  readonly file: string;
-  readonly hostname: string;
-  readonly machineId: string;
-  readonly address: string | undefined;
-  readonly isJson: boolean;
-}
-
-function readOptions(argv: readonly string[]): Options | undefined {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...argv],
-      allowPositionals: true,
-      options: {
-        output: { type: "string", default: "text" },
-        hostname: { type: "string", default: "" },
-        "machine-id": { type: "string", default: NO_MACHINE_ID },
-        address: { type: "string" },
-      },
-    });
-    const [file, ...others] = positionals;
-    if (file === undefined || others.length > 0) return undefined;
-    if (values.output !== "json" && values.output !== "text") return undefined;
-    const { hostname, address, output } = values;
-    return { file, hostname, machineId: values["machine-id"], address, isJson: output === "json" };
-  } catch {
-    return undefined;
-  }
-}
-
 const octal = (mode: number): string => `0${mode.toString(8).padStart(3, "0")}`;
 
-export function renderJson({ files, argv, units }: RenderedNode): string {
+export function renderData({ files, argv, units }: RenderedNode): object {
   const byPath = files.map(({ path, mode, content }) => [path, { mode: octal(mode), content }] as const);
-  return `${JSON.stringify({ files: Object.fromEntries(byPath), argv, units }, null, 2)}\n`;
+  return { files: Object.fromEntries(byPath), argv, units };
 }
 
 /** As a shell would want it: quoted only where needed, to be read and not to be pasted blindly. */

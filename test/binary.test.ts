@@ -56,9 +56,17 @@ describe("the binary", () => {
   test("a document on stdin is validated; a long answer into a pipe is whole", async () => {
     expect((await run([corium, "validate", "-"], { stdin: "role: single\n" })).status).toBe(0);
     expect((await run([corium, "validate", "-"], { stdin: "role: singel\n" })).status).toBe(1);
-    const schema = await run([corium, "schema"]);
-    expect(schema.out.length).toBeGreaterThan(10_000);
+    // A pipe holds 64 KiB: a reader that is always ahead would hide that the rest is lost.
+    const schema = await run(["bash", "-o", "pipefail", "-c", `'${corium}' schema | (sleep 1; cat)`]);
+    expect(schema.status).toBe(0);
+    expect(schema.out.length).toBeGreaterThan(70_000);
     expect(JSON.parse(schema.out)).toHaveProperty("$schema");
+  });
+
+  test("an answer that could not be written was a success", async () => {
+    const ran = await run(["bash", "-c", `'${corium}' schema >/dev/full`]);
+    expect(ran.status).toBe(1);
+    expect(ran.err).toContain("the output could not be written: ENOSPC");
   });
 
   test("a reader that goes away is no failure", async () => {

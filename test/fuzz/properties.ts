@@ -16,9 +16,10 @@ import { nodePaths } from "../../kit/paths.ts";
 import { renderNode } from "../../provision/render.ts";
 import { memoryState } from "../../state/open.ts";
 import { checkDocument } from "../../supervisor/check-document.ts";
-import { diffJson, diffText } from "../../supervisor/diff.main.ts";
+import { diffData, diffText } from "../../supervisor/diff.main.ts";
 import { showAsJson, showAsText } from "../../supervisor/offline.main.ts";
-import { renderJson, renderText } from "../../supervisor/render.main.ts";
+import { showData } from "../../supervisor/offline-arguments.ts";
+import { renderData, renderText } from "../../supervisor/render.main.ts";
 import { machine, machineNames } from "../machines/machines.ts";
 import { fakeHost } from "../support/fake-host.ts";
 import { leakIn } from "./secrets.ts";
@@ -88,7 +89,7 @@ function checkOutputs(document: Document, raw: unknown, secrets: readonly string
   const addresses = addressesToRecord(document, "192.0.2.10");
   const rendered = renderNode({ document, hostname: "", machineId: "0".repeat(32), addresses });
   hides("render", renderText(rendered), secrets);
-  hides("render --output json", renderJson(rendered), secrets);
+  hides("render --output json", showData(renderData(rendered), "json"), secrets);
   hides(
     "a plan",
     rendered.files.map(({ path, content }) => unifiedDiff(path, undefined, content, KEY)).join(""),
@@ -105,7 +106,7 @@ function checkOutputs(document: Document, raw: unknown, secrets: readonly string
   ] as const) {
     const diff = diffDocuments(a, b, { fingerprintKey: KEY });
     hides("diff", diffText(diff), secrets);
-    hides("diff --output json", diffJson(diff), secrets);
+    hides("diff --output json", showData(diffData(diff), "json"), secrets);
   }
 }
 
