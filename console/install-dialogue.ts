@@ -1,6 +1,7 @@
 /** `i` on a live system: which disk, a second one if the release mirrors, what will be lost, and the typed word. Pure. */
 import type { InstallBody, InstallOffer, InstallOffersAnswer } from "../api/contract.ts";
 import { formatSize } from "../disks/describe.ts";
+import { COLUMNS, printable, wrap } from "./frame.ts";
 import type { Input, Turn } from "./dialogue.ts";
 import { ask, isCancel, isTyped, NOTHING_CHANGED, over, shown } from "./dialogue.ts";
 import type { ApiRequest } from "./request.ts";
@@ -104,7 +105,7 @@ export const nameOf = ({ path, sizeBytes, model, serial, wwn }: InstallOffer): s
 
 function offerLines(offer: InstallOffer, number: number): readonly string[] {
   const says = offer.isAccepted ? acceptedAs(offer) : `not accepted: ${offer.reason}`;
-  return [cut(`${String(number).padStart(2)}  ${nameOf(offer)}`, 1), cut(`    ${says}`, 2)].flat();
+  return [...cut(`${String(number).padStart(2)}  ${nameOf(offer)}`, 1), ...cut(says, 2, "    ")];
 }
 
 function acceptedAs({ consent, content }: InstallOffer): string {
@@ -118,8 +119,8 @@ function acceptedAs({ consent, content }: InstallOffer): string {
   }
 }
 
-function cut(text: string, most: number): readonly string[] {
-  const lines = shown([text]);
+function cut(text: string, most: number, indent = ""): readonly string[] {
+  const lines = wrap(printable(text), COLUMNS - indent.length).map((line) => `${indent}${line}`);
   return lines.length <= most ? lines : [...lines.slice(0, most - 1), `${(lines[most - 1] ?? "").slice(0, 77)}...`];
 }
 

@@ -54,6 +54,7 @@ async function install(
   for (const finding of plan.findings) if (finding.severity === "warning") reporter.warn(formatFinding(finding));
   if (hasErrors(plan.findings)) return { ok: false, error: refusedBy(plan.findings) };
   const storedAtMs = rememberDocument(services, obtained.found);
+  const tables = new Set(plan.steps.flatMap(({ kind, id }) => (kind === "install:partition" ? [id] : [])));
   const handover = createHandover({
     host,
     stateDir: paths.stateDir,
@@ -68,9 +69,10 @@ async function install(
     secrets: new Map(),
     isSuperseded: (intent) => isSuperseded(intent, storedAtMs),
     onStep: (step, stepState) => {
-      // From here on the disk tells by itself that it is this installation's. A consent to more goes along to the disk.
-      const isTaken = step.id === "install:partition" && (stepState === "done" || stepState === "skipped");
-      if (isTaken && consentOf(state)?.disks !== undefined) spendConsent(state, host.clock.nowMs());
+      if (stepState !== "done" && stepState !== "skipped") return;
+      // From here on the disks tell by themselves that they are this installation's. A consent to more goes along.
+      const isLast = tables.delete(step.id) && tables.size === 0;
+      if (isLast && consentOf(state)?.disks !== undefined) spendConsent(state, host.clock.nowMs());
     },
   });
 }

@@ -10,6 +10,7 @@ import { ok } from "../kit/result.ts";
 import { resolveDevice } from "../disks/select.ts";
 import { consentFor, offerDisks } from "../provision/install/offer.ts";
 import { carriedArguments, planInstall } from "../provision/install/plan.ts";
+import { readMarks } from "../provision/install/remains/driver.ts";
 import { readImage } from "./install.ts";
 
 export interface Judged {
@@ -40,6 +41,7 @@ export function createInstaller(
       version,
       args: carriedArguments(cmdline.ok ? cmdline.value : ""),
       intents: state.journal.intents(),
+      marks: await readMarks(host, inventory.value),
     });
   };
   return {

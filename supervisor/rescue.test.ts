@@ -95,6 +95,22 @@ describe("on the rescue boot of the disk itself", () => {
     expect(await of.rescue.reKey("/dev/vda7")).toMatchObject({ ok: false, error: { code: "unclaimed" } });
   });
 
+  test("a mirrored system's file systems are its arrays, not their members", async () => {
+    const disks = [installed("/dev/vda", "linux_raid_member"), installed("/dev/vdb", "linux_raid_member")];
+    const files = { "/var/lib/corium/corium.db": "db", "/dev/md/corium-state": "", "/dev/md/corium-data": "" };
+    const mounts = "/dev/md/corium-state /var/lib/corium ext4 rw 0 0\n";
+    const of = rescueOn(fromDisk, disks, { mounts, files });
+    const sight = await of.rescue.look();
+    expect(sight.ok && sight.value.filesystems.map(({ device, isMounted }) => [device, isMounted])).toEqual([
+      ["/dev/md/corium-state", true],
+      ["/dev/md/corium-data", false],
+    ]);
+    expect(sight.ok && sight.value.systems).toHaveLength(1);
+    expect((await of.rescue.reKey("/dev/md/corium-state")).ok).toBe(true);
+    expect((await of.rescue.repair("/dev/md/corium-data")).ok).toBe(true);
+    expect(of.ran("e2fsck")).toEqual(["exec e2fsck -f -y /dev/md/corium-data"]);
+  });
+
   test("a state that could not be mounted is not taken for an empty one", async () => {
     const of = rescueOn(fromDisk, [installed("/dev/vda")]);
     expect(await of.rescue.reKey("/dev/vda7")).toMatchObject({ ok: false, error: { code: "no-state" } });

@@ -80,7 +80,8 @@ export function createRescue(input: RescueInput): Rescue {
       host.files.readText("/proc/sys/kernel/hostname"),
       readAddresses(),
     ]);
-    const filesystems = filesystemsOf(inventory.value, boot, mounts.ok ? mounts.value : "");
+    const found = filesystemsOf(inventory.value, boot, mounts.ok ? mounts.value : "");
+    const filesystems = isLive ? found : await inArrays(found, mounts.ok ? mounts.value : "");
     const name = hostname.ok ? hostname.value.trim() : "";
     const systems: InstalledSystem[] = [];
     for (const { device, disk, problem } of filesystems.filter(({ what }) => what === "state")) {
@@ -94,6 +95,20 @@ export function createRescue(input: RescueInput): Rescue {
       });
     }
     return ok({ isLive, hostname: name, systems, filesystems, addresses, problems: boot.problems ?? [] });
+  }
+
+  /** A mirrored system's own file systems are on arrays, which the initramfs has started. */
+  async function inArrays(own: readonly FilesystemSeen[], mounts: string): Promise<readonly FilesystemSeen[]> {
+    const seenHere: FilesystemSeen[] = [];
+    for (const each of own) {
+      const array = await host.files.realpath(`/dev/md/corium-${each.what}`);
+      const { what, disk } = each;
+      if (!array.ok) seenHere.push(each);
+      else if (seenHere.every((other) => other.what !== what)) {
+        seenHere.push({ device: array.value, what, disk, isMounted: isMountedIn(mounts, array.value) });
+      }
+    }
+    return seenHere;
   }
 
   /** `noload`: the journal is not replayed, so that looking writes nothing. */
@@ -216,9 +231,12 @@ const half = (disk: Disk, { path }: Partition, what: "state" | "data"): Filesyst
   isMounted: true,
 });
 
+const isMountedIn = (mounts: string, device: string): boolean =>
+  mounts.split("\n").some((line) => line.startsWith(`${device} `));
+
 function seen(disk: Disk, { path }: Partition, what: "state" | "data", mounts: string): FilesystemSeen {
   const types = disk.signatures.filter(({ device }) => device === path).map(({ type }) => type);
-  const isMounted = mounts.split("\n").some((line) => line.startsWith(`${path} `));
+  const isMounted = isMountedIn(mounts, path);
   // Written to on its own, a member of a mirror would part from the other one.
   const problem = types.some((type) => type !== "ext4")
     ? `it holds ${types.join(", ")}, not ext4 alone`

@@ -1,7 +1,7 @@
 /** Which disks a live system could install itself to, and why not the others: what a person chooses from. Pure. */
 import type { DeviceRef } from "../../config/document.ts";
 import type { Disk, Inventory } from "../../kit/disk.ts";
-import { describeContent, holdsData } from "../../disks/describe.ts";
+import { describeContent, describeDisk, holdsData } from "../../disks/describe.ts";
 import { resolveDevice } from "../../disks/select.ts";
 import type { InstallInput } from "./plan.ts";
 import { planInstall } from "./plan.ts";
@@ -33,7 +33,7 @@ export interface InstallOffers {
   readonly canMirror: boolean;
 }
 
-export type OfferInput = Pick<InstallInput, "inventory" | "image" | "version" | "args" | "intents">;
+export type OfferInput = Pick<InstallInput, "inventory" | "image" | "version" | "args" | "intents" | "marks">;
 
 /** The very plan of an installation decides, asked for each disk with every consent given. */
 export function offerDisks(input: OfferInput): InstallOffers {
@@ -46,7 +46,9 @@ export function offerDisks(input: OfferInput): InstallOffers {
 function offerDisk(disk: Disk, input: OfferInput): DiskOffer {
   const { model, serial, wwn } = disk.identity;
   const ref = refTo(disk, input.inventory);
-  const reasons = ref === undefined ? [whyNameless(disk, input.inventory)] : errorsOf({ disk: ref }, input);
+  const said = ref === undefined ? [whyNameless(disk, input.inventory)] : errorsOf({ disk: ref }, input);
+  // It is named above.
+  const reasons = said.map((reason) => reason.replace(`${describeDisk(disk)}: `, ""));
   return {
     path: disk.path,
     sizeBytes: disk.sizeBytes,
