@@ -74,7 +74,7 @@ function processIo(): CommandIo {
     out: (text) => write(process.stdout, text),
     err: (text) => write(process.stderr, text),
     readStdin,
-    ...(isInteractive ? { ask } : {}),
+    ...(isInteractive ? { ask, askSecret } : {}),
     env: process.env,
     isTerminal: process.stdout.isTTY === true,
     columns: process.stdout.columns ?? 80,
@@ -94,10 +94,24 @@ async function readStdin(): Promise<string> {
   return new TextDecoder().decode(Buffer.concat(chunks));
 }
 
-async function ask(question: string): Promise<string | undefined> {
+const ask = async (question: string): Promise<string | undefined> => askOn(question, process.stderr);
+
+/** A terminal of readline's own echoes nothing but what it writes, and that goes nowhere. */
+async function askSecret(question: string): Promise<string | undefined> {
+  const { Writable } = await import("node:stream");
+  process.stderr.write(question);
+  const answer = await askOn("", new Writable({ write: (_chunk, _encoding, done) => done() }), true);
+  process.stderr.write("\n");
+  return answer;
+}
+
+async function askOn(
+  question: string,
+  output: NodeJS.WritableStream,
+  isTerminal = process.env["TERM"] !== "dumb",
+): Promise<string | undefined> {
   const { createInterface } = await import("node:readline/promises");
-  const isDumb = process.env["TERM"] === "dumb";
-  const lines = createInterface({ input: process.stdin, output: process.stderr, terminal: !isDumb });
+  const lines = createInterface({ input: process.stdin, output, terminal: isTerminal });
   const over = new Promise<undefined>((resolve) => lines.once("close", () => resolve(undefined)));
   try {
     return await Promise.race([lines.question(question), over]);

@@ -118,6 +118,14 @@ export interface NodeAnswer {
       readonly sizeBytes?: number;
       readonly availableBytes?: number;
     }[];
+    /** Encrypted volumes; left out where there are none. */
+    readonly volumes?: readonly {
+      readonly name: string;
+      readonly unlock: "tpm2" | "passphrase";
+      /** `missing`: the device that it lies on is not here. */
+      readonly state: "open" | "locked" | "missing";
+      readonly hasRecoveryKey?: boolean;
+    }[];
   };
   readonly overlay: readonly {
     readonly name: string;
@@ -227,6 +235,20 @@ export interface ApplyAnswer {
   readonly warnings: readonly Finding[];
   readonly etag?: string;
   readonly operation?: string;
+}
+
+export interface RecoveryAnswer {
+  readonly volume: string;
+  /** Stored nowhere: this answer is the only place where it ever stands. */
+  readonly recoveryKey: string;
+}
+
+export interface UnlockAnswer {
+  readonly volume: string;
+  /** The TPM, which did not open it any more, opens it again from the next boot on. */
+  readonly boundAnew: boolean;
+  /** The volume is open all the same. */
+  readonly problems: readonly string[];
 }
 
 export interface ServiceAnswer {

@@ -36,6 +36,7 @@ import { reconcileDocument } from "../supervisor/reconcile-document.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
 import { createStatus } from "../supervisor/status.ts";
 import { removeTemporaries } from "../supervisor/temporary-files.ts";
+import { nodeVolumes, remindOfRecovery } from "../supervisor/volumes.ts";
 import { createApi } from "./app.ts";
 import { createDoor } from "./caller.ts";
 import { API_PORT } from "./contract.ts";
@@ -161,13 +162,18 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
 
   const bootstrap = bootstrapControl(host, paths);
   const inventoryOf = () => readInventory(host, boot ?? { mode: "disk" });
+  const volumes = nodeVolumes(host, state);
   const status = createStatus({
     host,
     paths,
     state,
     version,
     bootstrap,
-    collectors: nodeCollectors(host, state, hardwareReader(), boot),
+    collectors: nodeCollectors(host, state, {
+      hardware: hardwareReader(),
+      volumes,
+      ...(boot === undefined ? {} : { boot }),
+    }),
     ...(boot === undefined ? {} : { boot }),
     ...(stateProblem === undefined ? {} : { stateProblem }),
   });
@@ -196,6 +202,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     ...(boot?.mode === "live" && options.isNode
       ? { install: createInstaller({ host, state, version, boot, readInventory: inventoryOf }) }
       : {}),
+    volumes,
   };
   const { handle } = createApi(services);
   const created = await host.files.mkdir(paths.runDir, { mode: 0o755 });
@@ -217,6 +224,9 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   notify("READY=1");
   // The first caller need not wait for it.
   setTimeout(loadX509, 0);
+  if (stateProblem === undefined) {
+    remindOfRecovery(host, state, volumes).catch((thrown: unknown) => say(`corium serve: ${String(thrown)}`));
+  }
   // Read by those who gave port 0.
   say(`corium serve: listening on port ${remote.port}, fingerprint ${identity.value.fingerprint}`);
 

@@ -6,6 +6,8 @@ import type { Finding } from "../kit/finding.ts";
 import type { Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
+import type { Secret } from "../kit/secret.ts";
+import type { KnownVolume } from "../luks/model.ts";
 import type { State } from "../state/open.ts";
 import type { Installer } from "../supervisor/installer.ts";
 import type { ConfigStatusAnswer, DiskAnswer, HealthAnswer, NodeAnswer } from "./contract.ts";
@@ -27,6 +29,7 @@ export interface ApiServices {
   readonly apply: ApplyService;
   /** On a live system only. */
   readonly install?: Installer;
+  readonly volumes: VolumeService;
 }
 
 export interface ParsedText {
@@ -65,4 +68,14 @@ export interface StatusService {
 /** The gate (apply/): refuses without a trace, or makes the whole document true. */
 export interface ApplyService {
   apply(request: ServiceRequest): Promise<ServiceOutcome>;
+}
+
+/** Encrypted volumes of this node. */
+export interface VolumeService {
+  known(): readonly KnownVolume[];
+  recovery(volume: KnownVolume, isReplacing: boolean): Promise<Result<Secret, AppError>>;
+  unlock(
+    volume: KnownVolume,
+    key: Secret,
+  ): Promise<Result<{ readonly isBoundAnew: boolean; readonly problems: readonly AppError[] }, AppError>>;
 }

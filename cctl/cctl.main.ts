@@ -14,6 +14,7 @@ import { clientFor } from "./client.ts";
 import { type CctlCommand, type Output, exitStatus, globalFlags, operandRange, statusOf } from "./context.ts";
 import { enrollCommand } from "./enroll.ts";
 import { commandHelp, completion, overview } from "./help.ts";
+import { luksCommands } from "./luks.ts";
 import { pkiCommands } from "./pki.ts";
 import { coloured, plain, printable } from "./printable.ts";
 import { readingCommands } from "./reading.ts";
@@ -76,6 +77,7 @@ export const commands: readonly CctlCommand[] = [
   ...applyCommands,
   ...readingCommands,
   ...actingCommands,
+  ...luksCommands,
   versionCommand,
   completionCommand,
 ];

@@ -35,7 +35,9 @@ describe("kernel command line", () => {
   });
 
   test("unknown corium arguments warn with the nearest known one, others do not", () => {
-    const list = parseCmdline("ip=dhcp corium.confg=/a corium.config=/b corium.part.boot=x nomodeset");
+    const list = parseCmdline(
+      "ip=dhcp corium.confg=/a corium.config=/b corium.part.boot=x corium.luks-pcr7=x nomodeset",
+    );
     expect(unknownArguments(list)).toEqual(["unknown kernel argument corium.confg, did you mean corium.config?"]);
   });
 

@@ -6,6 +6,7 @@ export const KNOWN_ARGUMENTS: readonly string[] = [
   "corium.config.sha256",
   "corium.config.ca",
   "corium.ntp",
+  "corium.luks-pcr7",
   "corium.mode",
   "corium.slot",
   "corium.installation",

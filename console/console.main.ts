@@ -8,7 +8,7 @@ import { nodePaths } from "../kit/paths.ts";
 import { version } from "../kit/version.ts";
 import { beginPower, beginRetry, stepAction } from "./action-dialogue.ts";
 import { converse } from "./converse.ts";
-import { bridge, isInService, keysLine, nameShown, renderLines, renderScreen } from "./frame.ts";
+import { bridge, hasLocked, isInService, keysLine, nameShown, renderLines, renderScreen } from "./frame.ts";
 import { beginInstall, stepInstall } from "./install-dialogue.ts";
 import type { ConsoleView } from "./model.ts";
 import { eventFeed, gatherView, socketCall, socketGet } from "./gather.ts";
@@ -16,6 +16,7 @@ import { beginPrevious, stepPrevious } from "./previous-dialogue.ts";
 import { type QueuedTerminal, terminalOn } from "./terminal.ts";
 import { openTty, type Tty } from "./tty.ts";
 import { readTyped } from "./typed.ts";
+import { beginUnlock, stepUnlock } from "./unlock-dialogue.ts";
 import { viewFor } from "./views.ts";
 import { appendAll, appendChanges, paintAll, paintChanges } from "./writer.ts";
 
@@ -67,7 +68,7 @@ async function show(tty: Tty, io: CommandIo): Promise<void> {
   let shown: readonly string[] | undefined;
   let lastNode: ConsoleView["node"];
   let misses = 0;
-  const terminal = terminalOn(tty, host.clock, io.signal);
+  const terminal = terminalOn(tty, host, io.signal);
   let view: ConsoleView | undefined;
   while (!io.signal.aborted) {
     const line = await terminal.nextLine(0);
@@ -124,6 +125,10 @@ async function talk(key: string, view: ConsoleView, terminal: QueuedTerminal, si
       return true;
     case "t":
       await converse(terminal, beginRetry(nameShown(view)), { step: stepAction, perform: call, signal });
+      return true;
+    case "u":
+      if (!hasLocked(view)) return false;
+      await converse(terminal, beginUnlock(), { step: stepUnlock, perform: call, signal });
       return true;
     case "p":
       await converse(terminal, beginPower(nameShown(view)), { step: stepAction, perform: call, signal });

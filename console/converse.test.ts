@@ -18,6 +18,7 @@ function terminal(isScreen: boolean, typed: (string | undefined)[]) {
     write: async (text) => void (written += text),
     nextLine: async () => typed.shift(),
     forget: () => void forgotten++,
+    setEcho: async () => true,
   };
   return { port, written: () => written, forgotten: () => forgotten };
 }

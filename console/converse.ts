@@ -17,6 +17,8 @@ export interface Terminal {
   readonly nextLine: (timeoutMs: number) => Promise<string | undefined>;
   /** Lines that were typed and not read yet. */
   readonly forget: () => void;
+  /** Whether what is typed is shown; `false`: the terminal can't be told. */
+  readonly setEcho: (isOn: boolean) => Promise<boolean>;
 }
 
 const ROWS = 23;
@@ -46,7 +48,9 @@ export async function converse<S, R>(
     }
     // What was typed, or pasted, before the question stood there is no answer to it.
     terminal.forget();
-    const line = await terminal.nextLine(PATIENCE_MS);
+    const isAskable = turn.isHidden !== true || (await terminal.setEcho(false));
+    const line = isAskable ? await terminal.nextLine(PATIENCE_MS) : undefined;
+    if (turn.isHidden === true) await terminal.setEcho(true);
     turn = step(state, line === undefined ? { kind: "timeout" } : readTyped(line));
   }
 }

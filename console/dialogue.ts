@@ -18,6 +18,8 @@ export interface Turn<S, R> {
   readonly lines: readonly string[];
   /** Is carried out; its answer is the next input. Without one a line is waited for. */
   readonly request?: R;
+  /** What is typed next is a secret. */
+  readonly isHidden?: true;
 }
 
 /** For so long nobody types: then the screen is the node's again. */

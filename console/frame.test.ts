@@ -95,6 +95,19 @@ describe("frame", () => {
     expect(renderScreen(view({ boot: { mode: "live" } })).at(-1)).toBe(live);
   });
 
+  test("a locked volume is named with the key that opens it, which stands there only then", () => {
+    const volumes = [
+      { name: "vault", unlock: "tpm2", state: "locked" },
+      { name: "attic", unlock: "passphrase", state: "missing" },
+      { name: "cellar", unlock: "tpm2", state: "open" },
+    ] as const;
+    const locked = view({ node: node({ storage: { arrays: [], mounts: [], volumes } }), boot: { mode: "disk" } });
+    const lines = renderLines(locked).filter((line) => line.startsWith("volume"));
+    expect(lines).toEqual(["volume: vault is locked; u opens it with its key", "volume: attic is missing"]);
+    expect(keysLine(locked)).toContain(" u unlock,");
+    expect(keysLine(locked).length).toBeLessThanOrEqual(COLUMNS);
+  });
+
   test("the stand-in is named as what it is", () => {
     const lines = renderLines(
       view({ node: node({ kubernetes: { version: "v1-sim", service: "k0s", active: true, standIn: true } }) }),

@@ -13,8 +13,14 @@ export const ROWS = 24;
 /** What a person can type, each followed by Enter; Enter alone shows all again. */
 export function keysLine(view: ConsoleView): string {
   const more = view.boot?.mode === "live" ? " i install," : isInService(view) ? " r previous," : "";
-  return `keys: l log, d disks, n network, c config,${more} t retry, p power, Enter`;
+  // One line of 80 columns.
+  const last = hasLocked(view) ? " u unlock," : " c config,";
+  return `keys: l log, d disks, n network,${last}${more} t retry, p power, Enter`;
 }
+
+/** An encrypted volume waits for a key. */
+export const hasLocked = ({ node }: Pick<ConsoleView, "node">): boolean =>
+  node?.storage.volumes?.some(({ state }) => state === "locked") ?? false;
 
 export const isInService = ({ node }: Pick<ConsoleView, "node">): boolean => isMade(node);
 
@@ -30,7 +36,9 @@ export function renderLines(view: ConsoleView): readonly string[] {
     ...renderClaim(view),
     ...renderKubernetes(view.node),
     ...renderArrays(view.node),
-    ...(isMade(view.node) ? [...renderMounts(view.node), ...renderNetwork(view.node)] : []),
+    ...(isMade(view.node)
+      ? [...renderVolumes(view.node), ...renderMounts(view.node), ...renderNetwork(view.node)]
+      : []),
     ...(view.boot?.problems ?? []).map((problem) => `problem: ${problem}`),
     ...view.events.slice(-4).map((event) => `event: ${timeOf(event.atMs)} ${event.message}`),
   ].map(printable);
@@ -143,6 +151,11 @@ const renderMounts = (node: NodeAnswer | undefined): string[] =>
   (node?.storage.mounts ?? [])
     .filter((mount) => !mount.mounted)
     .map((mount) => `mount: ${mount.path} is not mounted (${mount.source})`);
+
+const renderVolumes = (node: NodeAnswer | undefined): string[] =>
+  (node?.storage.volumes ?? [])
+    .filter((volume) => volume.state !== "open")
+    .map(({ name, state }) => `volume: ${name} is ${state}${state === "locked" ? "; u opens it with its key" : ""}`);
 
 function renderNetwork(node: NodeAnswer | undefined): string[] {
   const overlay = (node?.overlay ?? []).map((link) => {

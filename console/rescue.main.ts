@@ -45,7 +45,7 @@ async function serveMenu(tty: Tty, io: CommandIo): Promise<void> {
   const paths = nodePaths();
   const boot = (await readBootFacts(host, paths)) ?? { mode: "disk" as const };
   const rescue = createRescue({ host, paths, boot, readInventory: () => readInventory(host, boot), openState, reKey });
-  const terminal = terminalOn(tty, host.clock, io.signal);
+  const terminal = terminalOn(tty, host, io.signal);
   const perform = (request: RescueRequest): Promise<Answer> => carryOut(rescue, request);
   while (!io.signal.aborted) await converse(terminal, beginRescue(), { step: stepRescue, perform, signal: io.signal });
 }

@@ -1,5 +1,5 @@
 /** Lines of a terminal, queued until somebody asks for one. */
-import type { Clock } from "../kit/ports.ts";
+import type { Host } from "../kit/ports.ts";
 import type { Terminal } from "./converse.ts";
 import type { Tty } from "./tty.ts";
 
@@ -15,7 +15,14 @@ export interface QueuedTerminal extends Terminal {
   readonly pause: (ms: number) => Promise<void>;
 }
 
-export function terminalOn(tty: Tty, clock: Clock, signal: AbortSignal): QueuedTerminal {
+/** `stty`: a serial line is often logged, and the log would have what was typed. */
+const sttyArgv = (path: string, isOn: boolean): string[] => ["stty", "-F", path, isOn ? "echo" : "-echo"];
+
+export function terminalOn(
+  tty: Tty,
+  { clock, exec }: Pick<Host, "clock" | "exec">,
+  signal: AbortSignal,
+): QueuedTerminal {
   const typed: string[] = [];
   let wake = new AbortController();
   tty.onLine((line) => {
@@ -29,6 +36,7 @@ export function terminalOn(tty: Tty, clock: Clock, signal: AbortSignal): QueuedT
   return {
     isScreen: tty.isScreen,
     write: (text) => tty.write(text),
+    setEcho: async (isOn) => (await exec({ argv: sttyArgv(tty.path, isOn), timeoutMs: 5_000 })).exitCode === 0,
     forget: () => void typed.splice(0),
     isEmptyNext: () => typed[0]?.trim() === "",
     hasLine: () => typed.length > 0,

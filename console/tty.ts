@@ -8,6 +8,7 @@ import { createInterface } from "node:readline";
 export interface Tty {
   /** Virtual consoles understand cursor control; of a serial line nobody knows what is at its other end. */
   readonly isScreen: boolean;
+  readonly path: string;
   /** Resolves when the device took it; a stalled line blocks its own console only. */
   write(text: string): Promise<void>;
   onLine(listener: (line: string) => void): void;
@@ -24,6 +25,7 @@ export function openTty(name: string, term: string | undefined): Tty {
   input.on("error", () => input.destroy());
   const lines = createInterface({ input });
   return {
+    path,
     isScreen: /^tty\d+$/.test(name) && term !== "dumb",
     write: (text) => writeAll(fd, Buffer.from(text, "latin1")),
     onLine: (listener) => void lines.on("line", listener),

@@ -233,7 +233,7 @@ async function readInside(
   host: Host,
   path: string,
   holder: string | undefined,
-): Promise<Pick<MemberFacts, "filesystemUuid" | "label">> {
+): Promise<Pick<MemberFacts, "filesystemUuid" | "filesystemType" | "label">> {
   let argv = ["blkid", "-p", "-o", "export", `/dev/${holder}`];
   if (holder === undefined) {
     const examined = await host.exec({ argv: ["mdadm", "--examine", path] });
@@ -244,7 +244,7 @@ async function readInside(
   const result = await host.exec({ argv });
   const [found] = result.exitCode === 0 ? parseBlkid(result.stdout) : [];
   return {
-    ...(found?.uuid === undefined ? {} : { filesystemUuid: found.uuid }),
+    ...(found?.uuid === undefined ? {} : { filesystemUuid: found.uuid, filesystemType: found.type }),
     ...(found?.label === undefined ? {} : { label: found.label }),
   };
 }

@@ -34,6 +34,7 @@ export interface MemberFacts {
   readonly level?: string;
   readonly expectedMembers?: number;
   readonly filesystemUuid?: string;
+  readonly filesystemType?: string;
   readonly label?: string;
 }
 
@@ -307,6 +308,7 @@ function toArrays(raw: RawInventory): readonly MdArray[] {
         ...pick("level"),
         ...pick("expectedMembers"),
         ...pick("filesystemUuid"),
+        ...pick("filesystemType"),
         ...pick("label"),
         ...(holder === undefined ? {} : { path: `/dev/${holder}` }),
       };

@@ -50,11 +50,11 @@ export const MASKED_UNITS = [
 
 /**
  * Generators act on the command line and on disks before any unit: a debug shell, commands to run, partitions to
- * mount, sshd on vsock. Those that stay: corium-console-generator only.
+ * mount, sshd on vsock. Those that stay: corium-console-generator, and systemd-cryptsetup-generator for the volumes that
+ * /etc/crypttab names; that file holds no line but ours, and without one nothing is opened.
  */
 export const MASKED_GENERATORS = [
   "systemd-bless-boot-generator",
-  "systemd-cryptsetup-generator",
   "systemd-debug-generator",
   "systemd-fstab-generator",
   "systemd-getty-generator",

@@ -18,6 +18,12 @@ export const IMAGE_PACKAGES = [
   "mdadm",
   "lvm2",
   "cryptsetup-bin",
+  // Opens volumes at boot and binds them to the TPM; it loads the libraries below when it needs them, so nothing depends on them.
+  "systemd-cryptsetup",
+  "libtss2-esys-3.0.2-0t64",
+  "libtss2-mu-4.0.1-0t64",
+  "libtss2-rc0t64",
+  "libtss2-tcti-device0t64",
   "dmsetup",
   "e2fsprogs",
   "xfsprogs",
@@ -93,6 +99,10 @@ export const PRUNED = [
   "usr/bin/python*",
   "usr/lib/python3*",
   "usr/share/python3",
+  "usr/sbin/adduser",
+  "usr/sbin/addgroup",
+  "usr/sbin/deluser",
+  "usr/sbin/delgroup",
   "usr/lib/x86_64-linux-gnu/libpython3*",
   // Unicode tables of xfs_scrub alone: 37 MB.
   "usr/lib/x86_64-linux-gnu/libicu*",

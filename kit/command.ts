@@ -5,6 +5,8 @@ export interface CommandIo {
   readonly readStdin: () => Promise<string>;
   /** Asks a person for one line; absent when nobody is there (stdin or stderr is no terminal). */
   readonly ask?: (question: string) => Promise<string | undefined>;
+  /** As `ask`, but what is typed is not shown. */
+  readonly askSecret?: (question: string) => Promise<string | undefined>;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly isTerminal: boolean;
   readonly columns: number;

@@ -81,8 +81,10 @@ export interface MdArray {
   readonly path?: string;
   readonly memberPaths: readonly string[];
   readonly expectedMembers?: number;
-  /** Of the filesystem inside, when it could be seen without assembling. */
+  /** Of the filesystem inside, or of the header of a volume, when it could be seen without assembling. */
   readonly filesystemUuid?: string;
+  /** As blkid names it: `ext4`, `crypto_LUKS`. */
+  readonly filesystemType?: string;
   readonly label?: string;
 }
 
@@ -95,9 +97,9 @@ export function sameDisk(a: DiskIdentity, b: DiskIdentity): boolean {
 
 /** A storage object that we made: adopted whenever it is seen again, whatever `wipe` says. */
 export interface OwnedStorage {
-  readonly kind: "disk" | "raid";
+  readonly kind: "disk" | "raid" | "luks";
   readonly name: string;
-  /** Of the array (8:8:8:8 with colons), or of the filesystem for a plain disk; of nothing for one without. */
+  /** Of the array (8:8:8:8 with colons), of the header of a volume, or of the filesystem for a plain disk; of nothing for one without. */
   readonly uuid: string;
   readonly filesystemUuid?: string;
   readonly disks: readonly DiskIdentity[];

@@ -83,6 +83,7 @@ export const KEPT_ETC = [
   "/etc/hostname",
   "/etc/hosts",
   "/etc/corium/",
+  "/etc/crypttab",
   "/etc/k0s/",
   "/etc/systemd/network/",
   "/etc/systemd/system/",

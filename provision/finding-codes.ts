@@ -80,8 +80,21 @@ export const PLANNING_CODES = {
     cure: "--wipe-own installs it again and gives up what it held",
   },
   "not-in-release": {
-    meaning: "this release does not carry out what the document asks for",
+    meaning: "this image does not hold what the document asks for",
     cure: "take the block out, or install a release that has it",
+  },
+  "no-tpm2": {
+    meaning: "a volume is to be opened by a TPM 2 that this machine does not have",
+    cure: "switch the TPM on in the firmware's setup; or unlock: passphrase",
+  },
+  "pcr7-unmeasured": {
+    meaning:
+      "the TPM measures nothing that a volume could be bound to: Secure Boot is off, or a BIOS started the machine",
+    cure: "Secure Boot; or the kernel argument corium.luks-pcr7=acknowledged, when a disk that leaves is all that is feared",
+  },
+  "secret-too-late": {
+    meaning: "the passphrase of a volume lies behind the overlay, which comes up after it",
+    cure: "another source for the passphrase",
   },
   missing: {
     meaning: "something that this machine can't do without is not given",

@@ -13,6 +13,8 @@ export interface MountOrder {
   readonly uuid: string;
   readonly filesystem: "ext4" | "xfs";
   readonly role: Role | undefined;
+  /** The unit that opens the encrypted volume below. */
+  readonly volumeUnit?: string;
 }
 
 const unitFolder = "/etc/systemd/system";
@@ -24,19 +26,21 @@ export function mountStep(order: MountOrder): DiskMountStep {
   const device = `/dev/disk/by-uuid/${uuid}`;
   const fsck = `systemd-fsck@${escapePath(device)}.service`;
   // Native mount units get no check of the filesystem by themselves, as fstab's would. XFS has none to run.
-  const check: UnitEntry[] =
+  const below: UnitEntry[] =
     filesystem === "ext4"
       ? [
           ["Requires", fsck],
           ["After", fsck],
         ]
       : [];
+  // Locked, it is not waited for; and the volume is closed after it is unmounted.
+  if (order.volumeUnit !== undefined) below.push(["Requires", order.volumeUnit], ["After", order.volumeUnit]);
   const files: RenderedFile[] = [
     {
       path: `${unitFolder}/${unit}`,
       mode: 0o644,
       content: renderUnit("Written by corium from the node's document.", [
-        ["Unit", [["Description", `Storage ${name}`], ...check]],
+        ["Unit", [["Description", `Storage ${name}`], ...below]],
         [
           "Mount",
           [
@@ -58,6 +62,15 @@ export function mountStep(order: MountOrder): DiskMountStep {
       mode: 0o644,
       content: renderUnit("Written by corium: k0s must not write beneath this mount.", [
         ["Unit", [["RequiresMountsFor", escapeSpecifiers(point)]]],
+      ]),
+    });
+  }
+  if (order.volumeUnit !== undefined) {
+    files.push({
+      path: `${unitFolder}/corium-pods.service.d/50-corium-${escapePath(point)}.conf`,
+      mode: 0o644,
+      content: renderUnit("Written by corium: at power-off pods end before this is unmounted and closed.", [
+        ["Unit", [["After", unit]]],
       ]),
     });
   }

@@ -10,6 +10,7 @@ import type { MachineFacts } from "./facts.ts";
 import type { Probes } from "./lint.ts";
 import type { NodeStep } from "./model.ts";
 import type { RenderedNode } from "./render.ts";
+import type { VolumeFacts } from "./storage-part.ts";
 import type { StorageStep } from "./storage.ts";
 import type { WireguardStep } from "../wireguard/model.ts";
 import { planK0s } from "../k0s/plan.ts";
@@ -44,6 +45,8 @@ export interface BootstrapInput {
   /** An earlier attempt of ours got as far as k0s. */
   readonly hasK0sRecord: boolean;
   readonly marker: string;
+  /** Where the document has encrypted volumes. */
+  readonly volumes?: VolumeFacts;
   readonly uuid: () => string;
   /** `--wipe-own`: what was ours before then may be lost where the document says `wipe`. */
   readonly ownLossSinceMs?: number;
@@ -67,6 +70,7 @@ export function planBootstrap(input: BootstrapInput): BootstrapPlan {
   const overlays = planWireguard(document);
   const findings = [
     ...lintRole(document),
+    ...lintLateSecrets(input),
     ...lintBootstrap({ document, facts, probes, hasK0sRecord }),
     ...lintInstalled(document, input.inventory),
     ...storage.findings,
@@ -100,6 +104,20 @@ function lintRole(document: Document): Finding[] {
       hint: "give it a document with one",
     },
   ];
+}
+
+/** Volumes are opened before the overlay is up, so that what lies behind it is out of their reach. */
+function lintLateSecrets({ document, secrets }: BootstrapInput): Finding[] {
+  return secrets
+    .filter(({ path, source }) => path.startsWith("luks") && source.url !== undefined)
+    .filter(({ source }) => isBehindOverlay(source.url ?? "", document))
+    .map(({ path }) => ({
+      severity: "error",
+      code: "secret-too-late",
+      path,
+      message: "its source is only reached through the overlay, which comes up after the volumes",
+      hint: "keep it where the node reaches it without the overlay",
+    }));
 }
 
 /** Those that can only be reached once the tunnel is up wait for it; the tunnel's own never do. */

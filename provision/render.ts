@@ -1,11 +1,13 @@
 /** Every file that a node gets from its document: one code path for `corium render`, first boot and each apply. */
-import type { DiskSpec, Document, RaidSpec } from "../config/document.ts";
+import type { DiskSpec, Document, LuksSpec, RaidSpec } from "../config/document.ts";
 import { unitOf } from "../k0s/argv.ts";
 import { K0S_BINARY } from "../k0s/paths.ts";
 import { renderK0s } from "../k0s/render.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { RenderedFile } from "../kit/rendered.ts";
+import { cryptsetupUnit } from "../luks/argv.ts";
+import { CRYPTTAB, renderCrypttab } from "../luks/render.ts";
 import { renderArrayConfig } from "../raid/render.ts";
 import { renderWireguard } from "../wireguard/render.ts";
 import { chooseHostname, renderHosts } from "./hostname.ts";
@@ -71,13 +73,26 @@ function renderStorage(document: Document): RenderedStorage {
       memberCount: array.devices.length + array.spares.length,
     }),
   );
-  const mounts = [...document.disks, ...document.raid].flatMap((spec) => renderMount(spec, document));
-  return { files: [...arrays, ...mounts.flatMap((mount) => mount.files)], units: mounts.map((mount) => mount.unit) };
+  const crypttab = renderCrypttab(
+    document.luks.map(({ name, unlock }) => ({ name, unlock, uuid: `<uuid:luks:${name}>` })),
+  );
+  const volumes = crypttab === undefined ? [] : [{ path: CRYPTTAB, mode: 0o644, content: crypttab }];
+  const mounts = [
+    ...[...document.disks, ...document.raid].flatMap((spec) => renderMount(spec, document)),
+    ...document.luks.flatMap((spec) => renderMount(spec, document, cryptsetupUnit(spec.name))),
+  ];
+  return {
+    files: [...arrays, ...volumes, ...mounts.flatMap((mount) => mount.files)],
+    units: mounts.map((mount) => mount.unit),
+  };
 }
 
-function renderMount(spec: DiskSpec | RaidSpec, document: Document): ReturnType<typeof mountStep>[] {
-  const { name, mountPoint, filesystem } = spec;
-  if (mountPoint === undefined || filesystem === "none") return [];
-  const uuid = `<uuid:${name}>`;
-  return [mountStep({ id: `mount:${name}`, name, point: mountPoint, uuid, filesystem, role: document.role })];
+function renderMount(
+  { name, mountPoint: point, filesystem }: DiskSpec | RaidSpec | LuksSpec,
+  { role }: Document,
+  volumeUnit?: string,
+): ReturnType<typeof mountStep>[] {
+  if (point === undefined || filesystem === "none") return [];
+  const order = { id: `mount:${name}`, name, point, uuid: `<uuid:${name}>`, filesystem, role };
+  return [mountStep(volumeUnit === undefined ? order : { ...order, volumeUnit })];
 }

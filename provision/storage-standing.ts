@@ -30,20 +30,20 @@ export interface Records {
 }
 
 /** An intent for this step on these very disks, and the UUID that was chosen for it. */
-interface Begun {
+export interface Begun {
   readonly uuid: string;
   readonly isOpen: boolean;
   readonly openedAtMs: number;
 }
 
 /** `--wipe-own` is for what was made before it was given: what is made under it is ours again. */
-const isOwnLost = (
+export const isOwnLost = (
   { wipe }: { readonly wipe: boolean },
   made: Pick<Begun, "isOpen" | "openedAtMs"> | undefined,
   { ownLossSinceMs }: Records,
 ): boolean => wipe && ownLossSinceMs !== undefined && !(made?.isOpen === false && made.openedAtMs >= ownLossSinceMs);
 
-function begun(stepId: string, disks: readonly DiskIdentity[], intents: readonly Intent[]): Begun | undefined {
+export function begun(stepId: string, disks: readonly DiskIdentity[], intents: readonly Intent[]): Begun | undefined {
   const intent = intents.find((each) => each.stepId === stepId && sameDisks(each.disks, disks));
   const uuid = intent === undefined ? undefined : chosenUuid(intent);
   if (intent === undefined || uuid === undefined) return undefined;
@@ -163,6 +163,8 @@ const fromRecord = (record: OwnedStorage | undefined): Begun | undefined =>
 /** Our array; its filesystem may still have to be made, or to be made again. */
 function ownArray(spec: RaidSpec, field: string, array: MdArray, made: Begun | undefined): Standing {
   const there = { isOurs: true, isThere: true, uuid: array.uuid };
+  // What stands in an array without a filesystem of its own is the business of the volume on it.
+  if (spec.filesystem === "none") return { ...there, hasFilesystem: true, findings: [] };
   const found = array.filesystemUuid;
   if (made === undefined && found === undefined) return { ...there, hasFilesystem: false, findings: [] };
   if (made?.isOpen === true) return { ...there, hasFilesystem: false, filesystemUuid: made.uuid, findings: [] };
@@ -204,12 +206,16 @@ function wholeFilesystem(disk: Disk): Signature | undefined {
   return disk.partitions.length === 0 && more.length === 0 && first?.device === disk.path ? first : undefined;
 }
 
-/** What this node made under another name, or for other disks, is not destroyed by `wipe: true` alone. */
-function guardOwn(disks: readonly Disk[], records: Records, path: string): Finding[] {
-  const made = [
+/** Of all that this node has made and knows of, in one form. */
+export const madeUuids = (records: Records): readonly string[] =>
+  [
     ...records.owned.flatMap((each) => [each.uuid, each.filesystemUuid ?? each.uuid]),
     ...records.intents.filter((each) => each.closedAtMs !== undefined).flatMap((each) => chosenUuid(each) ?? []),
   ].map(mdUuid);
+
+/** What this node made under another name, or for other disks, is not destroyed by `wipe: true` alone. */
+export function guardOwn(disks: readonly Disk[], records: Records, path: string): Finding[] {
+  const made = madeUuids(records);
   const hint = "wipe: true is not enough for that: use --wipe-own";
   return disks.flatMap((disk): Finding[] => {
     const refusal = { severity: "error", code: "own-data", path, hint } as const;
@@ -230,7 +236,7 @@ export const incomplete = (path: string, message: string): Finding => ({
   hint: "connect the missing disk; or give up what was on it with --wipe-own",
 });
 
-const adoption = (path: string, what: string): Finding => ({
+export const adoption = (path: string, what: string): Finding => ({
   severity: "warning",
   code: "adopted",
   path,

@@ -3,41 +3,27 @@
  * same steps in whatever order disks were discovered. A finding of severity error means that no step is planned at
  * all, so that no half of an intent is ever applied.
  */
-import { isUnstableDevice } from "../config/device.ts";
-import type { DeviceRef, DiskSpec, Document, RaidSpec } from "../config/document.ts";
-import { describeDisk, describeIdentity, holdsData } from "../disks/describe.ts";
+import type { DiskSpec, RaidSpec } from "../config/document.ts";
+import { describeDisk, describeIdentity } from "../disks/describe.ts";
 import { filesystemLabel } from "../disks/label.ts";
-import type { DiskClaim } from "../disks/lint.ts";
 import { lintClaims } from "../disks/lint.ts";
-import type { DiskMountStep, DiskStep } from "../disks/model.ts";
+import type { DiskMountStep } from "../disks/model.ts";
 import { byDepth } from "../disks/mount.ts";
-import { filesystemStep, stepDevice, wipeStep } from "../disks/plan.ts";
-import { resolveDevice } from "../disks/select.ts";
-import type { Disk, Inventory, OwnedStorage } from "../kit/disk.ts";
+import { filesystemStep, stepDevice } from "../disks/plan.ts";
+import type { OwnedStorage } from "../kit/disk.ts";
 import { sameDisk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import { hasErrors } from "../kit/finding.ts";
 import { arrayPath, mdUuid } from "../raid/argv.ts";
 import { lintArray } from "../raid/lint.ts";
-import type { RaidStep } from "../raid/model.ts";
-import { assembleStep, configStep, createStep } from "../raid/plan.ts";
-import type { Intent } from "../state/model.ts";
+import { assembleStep, configStep, createStep, findArray } from "../raid/plan.ts";
 import { mountStep } from "./mount-plan.ts";
-import type { Standing } from "./storage-standing.ts";
-import { arrayStanding, diskStanding, incomplete, isWipeOpen } from "./storage-standing.ts";
+import type { Part, StorageInput, StorageStep } from "./storage-part.ts";
+import { claimed, nothing, resolve, wipeOf } from "./storage-part.ts";
+import { arrayStanding, diskStanding, incomplete } from "./storage-standing.ts";
+import { planVolume } from "./volume-plan.ts";
 
-export type StorageStep = DiskStep | RaidStep;
-
-export interface StorageInput {
-  readonly document: Pick<Document, "role" | "disks" | "raid" | "luks" | "zfs">;
-  readonly inventory: Inventory;
-  readonly owned: readonly OwnedStorage[];
-  readonly intents: readonly Intent[];
-  /** RFC 9562 version 4. Asked in the document's order, only for what no record has chosen yet. */
-  readonly uuid: () => string;
-  /** `--wipe-own`: what is ours may be destroyed like anything else, where the document says `wipe: true`. */
-  readonly ownLossSinceMs?: number;
-}
+export type { StorageInput, StorageStep };
 
 export interface StoragePlan {
   readonly steps: readonly StorageStep[];
@@ -46,25 +32,14 @@ export interface StoragePlan {
   readonly owned: readonly OwnedStorage[];
 }
 
-/** What one entry of the document adds to the plan, by phase. */
-interface Part {
-  readonly claims: readonly DiskClaim[];
-  readonly findings: readonly Finding[];
-  readonly wipes: readonly StorageStep[];
-  readonly arrays: readonly StorageStep[];
-  readonly filesystems: readonly StorageStep[];
-  readonly mounts: readonly DiskMountStep[];
-  readonly owned: readonly OwnedStorage[];
-}
-
-const nothing: Part = { claims: [], findings: [], wipes: [], arrays: [], filesystems: [], mounts: [], owned: [] };
-
 export function planStorage(input: StorageInput): StoragePlan {
   const { document, inventory } = input;
   const parts = [
     ...document.disks.map((spec, at) => planDisk(spec, `disks[${at}]`, input)),
     ...document.raid.map((spec, at) => planArray(spec, `raid[${at}]`, input)),
   ];
+  const arrays = parts.flatMap((part) => part.array ?? []);
+  parts.push(...document.luks.map((spec, at) => planVolume(spec, `luks[${at}]`, arrays, input)));
   const findings = [
     ...lintRelease(document),
     ...parts.flatMap((part) => part.findings),
@@ -79,6 +54,7 @@ export function planStorage(input: StorageInput): StoragePlan {
     steps: [
       ...parts.flatMap((part) => part.wipes),
       ...parts.flatMap((part) => part.arrays),
+      ...parts.flatMap((part) => part.volumes),
       ...parts.flatMap((part) => part.filesystems),
       ...mounts,
     ],
@@ -88,15 +64,15 @@ export function planStorage(input: StorageInput): StoragePlan {
 }
 
 /** Blocks that are read and checked, but that no step carries out yet. */
-export const NOT_IN_RELEASE = ["luks", "zfs"] as const;
+export const NOT_IN_RELEASE = ["zfs"] as const;
 
 function lintRelease(document: StorageInput["document"]): Finding[] {
   return NOT_IN_RELEASE.filter((kind) => document[kind].length > 0).map((kind) => ({
     severity: "error",
     code: "not-in-release",
     path: kind,
-    message: `${kind} is not in this release`,
-    hint: `remove ${kind} from the document, or install a release that has it`,
+    message: "this image has no ZFS: neither its kernel module nor its programs are in it",
+    hint: "raid and luks build the same of what is in it; or install an image that has ZFS",
   }));
 }
 
@@ -155,7 +131,9 @@ function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
   const arrays = [started, configStep(spec.name, uuid, disks.length)];
   const identities = disks.map((disk) => disk.identity);
   const own = { kind: "raid", name: spec.name, uuid, disks: identities } as const;
-  if (spec.filesystem === "none") return { ...part, wipes, arrays, owned: [own] };
+  const found = standing.isThere ? findArray(input.inventory, uuid) : undefined;
+  const array = { name: spec.name, uuid, disks, ...(found === undefined ? {} : { found }) };
+  if (spec.filesystem === "none") return { ...part, wipes, arrays, owned: [own], array };
 
   const { filesystem } = spec;
   const filesystemUuid = standing.filesystemUuid ?? input.uuid();
@@ -201,81 +179,4 @@ function mountOf(
   if (spec.mountPoint === undefined) return [];
   const { name, mountPoint: point } = spec;
   return [mountStep({ id, name, point, uuid, filesystem, role: input.document.role })];
-}
-
-/** A held disk is wiped even if it shows nothing: something stands on it that must be taken down. */
-function wipeOf(
-  id: string,
-  disk: Disk,
-  spec: DiskSpec | RaidSpec,
-  standing: Standing,
-  { intents }: StorageInput,
-): readonly StorageStep[] {
-  if (standing.isOurs) return [];
-  const isWanted = holdsData(disk) || disk.users.length > 0 || (spec.wipe && isWipeOpen(id, disk, intents));
-  return isWanted ? [wipeStep(id, disk)] : [];
-}
-
-function claimed(
-  disks: readonly Disk[],
-  fieldOf: (at: number) => string,
-  wipe: boolean,
-  standing: Standing,
-  findings: readonly Finding[],
-): Pick<Part, "claims" | "findings"> {
-  return {
-    claims: disks.map((disk, at) => ({ disk, field: fieldOf(at), wipe, isOurs: standing.isOurs })),
-    findings: [...findings, ...standing.findings],
-  };
-}
-
-function resolve(
-  refs: readonly DeviceRef[],
-  listField: string,
-  fieldOf: (at: number) => string,
-  inventory: Inventory,
-): { readonly disks: readonly Disk[]; readonly findings: readonly Finding[] } {
-  const disks: Disk[] = [];
-  const findings: Finding[] = [];
-  for (const [at, ref] of refs.entries()) {
-    const found = resolveDevice(ref, inventory);
-    if (found.ok) {
-      const twin = disks.findIndex((disk) => sameDisk(disk.identity, found.value.identity));
-      if (twin === -1) disks.push(found.value);
-      else findings.push(repeated(fieldOf(at), fieldOf(twin), found.value));
-      if (isKernelName(ref)) findings.push(kernelName(fieldOf(at), ref, found.value));
-      continue;
-    }
-    const { code, message, details, hint } = found.error;
-    findings.push({
-      severity: "error",
-      code,
-      path: refs.length === 1 ? listField : fieldOf(at),
-      message,
-      ...(details === undefined ? {} : { details }),
-      ...(hint === undefined ? {} : { hint }),
-    });
-  }
-  return { disks, findings };
-}
-
-const repeated = (path: string, earlier: string, disk: Disk): Finding => ({
-  severity: "error",
-  code: "claimed-twice",
-  path,
-  message: `disk ${describeDisk(disk)} is claimed already by ${earlier}`,
-  hint: "name another disk",
-});
-
-const isKernelName = (ref: DeviceRef): ref is string => typeof ref === "string" && isUnstableDevice(ref);
-
-function kernelName(path: string, ref: string, disk: Disk): Finding {
-  const link = disk.links.find((each) => each.startsWith("/dev/disk/by-id/")) ?? disk.links[0];
-  return {
-    severity: "warning",
-    code: "kernel-name",
-    path,
-    message: `${ref} can be another disk at the next boot; now it is ${describeDisk(disk)}`,
-    ...(link === undefined ? {} : { hint: `use ${link}` }),
-  };
 }

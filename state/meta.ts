@@ -14,7 +14,9 @@ export type MetaKey =
   /** What of our own may be lost, who agreed and when: once (supervisor/own-consent.ts). */
   | "wipe-own"
   /** Random, never shown: fingerprints of secrets are keyed with it. */
-  | "fingerprint-key";
+  | "fingerprint-key"
+  /** Boot in which it was said that volumes have no recovery key. */
+  | "reminded-of-recovery";
 
 export interface Meta {
   get(key: MetaKey): string | undefined;

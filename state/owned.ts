@@ -18,11 +18,18 @@ interface Row {
 }
 
 export function ownedIn(database: Database): OwnedRepository {
-  const all = database.prepare<[], Row>("SELECT * FROM owned ORDER BY kind, name");
+  const all = database.prepare<[], Row>(
+    `SELECT kind, name, uuid, filesystem_uuid, disks FROM owned
+     UNION ALL SELECT 'luks', name, uuid, filesystem_uuid, disks FROM volumes ORDER BY kind, name`,
+  );
   const put = database.prepare(
     "INSERT OR REPLACE INTO owned (kind, name, uuid, filesystem_uuid, disks) VALUES (?, ?, ?, ?, ?)",
   );
   const remove = database.prepare("DELETE FROM owned WHERE kind = ? AND name = ?");
+  const putVolume = database.prepare(
+    "INSERT OR REPLACE INTO volumes (name, uuid, filesystem_uuid, disks) VALUES (?, ?, ?, ?)",
+  );
+  const removeVolume = database.prepare("DELETE FROM volumes WHERE name = ?");
   return {
     list: () =>
       all.all().map((row) => ({
@@ -32,8 +39,14 @@ export function ownedIn(database: Database): OwnedRepository {
         ...(row.filesystem_uuid === null ? {} : { filesystemUuid: row.filesystem_uuid }),
         disks: JSON.parse(row.disks) as readonly DiskIdentity[],
       })),
-    put: ({ kind, name, uuid, filesystemUuid, disks }) =>
-      void put.run(kind, name, uuid, filesystemUuid ?? null, JSON.stringify(disks)),
-    remove: (kind, name) => void remove.run(kind, name),
+    put({ kind, name, uuid, filesystemUuid, disks }) {
+      const values = [name, uuid, filesystemUuid ?? null, JSON.stringify(disks)];
+      if (kind === "luks") putVolume.run(...values);
+      else put.run(kind, ...values);
+    },
+    remove(kind, name) {
+      if (kind === "luks") removeVolume.run(name);
+      else remove.run(kind, name);
+    },
   };
 }

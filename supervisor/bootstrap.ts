@@ -1,7 +1,8 @@
 /** First boot, in the order of the specification: from a document to a node in service, or to an installed disk. */
-import type { Document } from "../config/document.ts";
+import type { Document, LuksSpec } from "../config/document.ts";
 import type { SecretField } from "../config/secrets.ts";
 import type { AppError } from "../kit/app-error.ts";
+import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import type { BootstrapPlan, NamedSecret } from "../provision/plan.ts";
 import type { BaselineStep } from "../provision/model.ts";
@@ -15,10 +16,12 @@ import { RENDER_VERSION } from "../apply/render-version.ts";
 import { fail } from "../kit/app-error.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
 import { ok } from "../kit/result.ts";
+import { passphraseFile } from "../luks/argv.ts";
 import { K0S_JOIN_TOKEN } from "../k0s/paths.ts";
 import type { SecretSourceField } from "../provision/driver.ts";
 import type { Secret } from "../kit/secret.ts";
-import { probeCluster, readFacts, readImageTime } from "../provision/driver.ts";
+import { probeCluster, readFacts, readImageTime, resolveSecrets } from "../provision/driver.ts";
+import { readVolumeFacts } from "../provision/storage/driver.ts";
 import { finishTable } from "../provision/install/table/driver.ts";
 import { readMirror } from "../iso/mirror/driver.ts";
 import { stateOf } from "../iso/mirror/parse.ts";
@@ -27,6 +30,7 @@ import { planBootstrap } from "../provision/plan.ts";
 import { obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
 import { installFromLive } from "./install.ts";
 import { ownLossSinceMs, spendConsent } from "./own-consent.ts";
+import { nodeVolumes, remindOfRecovery } from "./volumes.ts";
 import {
   beginOperation,
   endFinishedBootstrap,
@@ -69,6 +73,7 @@ async function bootstrapFromDisk(services: BootstrapServices): Promise<Outcome> 
   const atMs = host.clock.nowMs();
   state.operations.end(operation.value, { phase: "succeeded" }, atMs);
   state.events.add({ atMs, kind: "in-service", severity: "info", message: "this node is in service" });
+  await remindOfRecovery(host, state, nodeVolumes(host, state));
   reporter.say({ state: "done" });
   return { ok: true };
 }
@@ -109,7 +114,7 @@ async function provision(
   const ports = nodePorts(services, document, secrets, known, k0sVersion);
   const owned = [...plan.owned];
   const lossSinceMs = ownLossSinceMs(state);
-  const storage = new Set(plan.steps.filter(({ kind }) => /^(disk|raid):/.test(kind)).map(({ id }) => id));
+  const storage = new Set(plan.steps.filter(({ kind }) => /^(disk|raid|luks):/.test(kind)).map(({ id }) => id));
   const done = await runSteps(services, {
     operation,
     steps: plan.steps,
@@ -142,6 +147,7 @@ export async function inspectAndPlan(
   document: Document,
   documentSha256: string,
   secrets: readonly SecretField[],
+  more: { readonly isDry?: boolean } = {},
 ): Promise<Result<{ readonly plan: BootstrapPlan; readonly k0sVersion: string }, AppError>> {
   const { host, state, paths } = services;
   const facts = await readFacts(host);
@@ -149,14 +155,19 @@ export async function inspectAndPlan(
   const inventory = await services.readInventory();
   if (!inventory.ok) return inventory;
   const lossSinceMs = ownLossSinceMs(state);
+  const records = { inventory: inventory.value, owned: state.owned.list(), intents: state.journal.intents() };
+  const volumes =
+    document.luks.length === 0
+      ? undefined
+      : await readVolumeFacts(host, document, records, (spec) => passphraseNow(host, spec, secrets, more.isDry));
+  if (volumes?.ok === false) return volumes;
   const plan = planBootstrap({
     document,
     documentSha256,
     facts: facts.value,
     probes: await probeCluster(host, document, facts.value),
-    inventory: inventory.value,
-    owned: state.owned.list(),
-    intents: state.journal.intents(),
+    ...records,
+    ...(volumes === undefined ? {} : { volumes: volumes.value }),
     secrets: namedSecrets(secrets),
     hasK0sRecord: hasK0sRecord(services),
     marker: paths.marker,
@@ -164,6 +175,22 @@ export async function inspectAndPlan(
     ...(lossSinceMs === undefined ? {} : { ownLossSinceMs: lossSinceMs }),
   });
   return ok({ plan, k0sVersion: facts.value.k0sVersion ?? "" });
+}
+
+/** What can be had of a passphrase without waiting; a dry run asks nobody. */
+async function passphraseNow(
+  host: Host,
+  { name }: LuksSpec,
+  secrets: readonly SecretField[],
+  isDry = false,
+): Promise<Secret | undefined> {
+  const field = secrets.find(
+    ({ path }) => path === `luks[${name}].passphrase` || path === `luks[${name}].passphraseFrom`,
+  );
+  if (field?.source === undefined || isDry) return field?.inline;
+  const { waitFor: _, ...source } = field.source;
+  const got = await resolveSecrets(host, [{ path: field.path, source }], { report: () => undefined });
+  return got.ok ? got.value.get(field.path) : undefined;
 }
 
 /** Did an earlier attempt begin with k0s? Each step is recorded before it runs. */
@@ -227,9 +254,12 @@ function nodePorts(
   };
 }
 
-/** A new token at the source is preferred; but a join token may be good for a single fetch. */
-const withFallback = (secret: NamedSecret): SecretSourceField =>
-  secret.path === "join.tokenFrom" ? { ...secret, fallbackFile: K0S_JOIN_TOKEN } : secret;
+/** What the source says now is preferred; but it may give a secret once only. */
+function withFallback(secret: NamedSecret): SecretSourceField {
+  const volume = /^luks\[(.+)\]\.passphraseFrom$/.exec(secret.path)?.[1];
+  if (volume !== undefined) return { ...secret, fallbackFile: passphraseFile(volume) };
+  return secret.path === "join.tokenFrom" ? { ...secret, fallbackFile: K0S_JOIN_TOKEN } : secret;
+}
 
 function isRecorded({ state }: BootstrapServices, step: BaselineStep): boolean {
   const found = state.baseline.get();

@@ -10,12 +10,21 @@ import { readOverlay } from "../wireguard/driver.ts";
 import type { State } from "../state/open.ts";
 import { readNodeReady } from "./node-ready.ts";
 import type { Collectors } from "./status.ts";
+import type { Volumes } from "./volumes.ts";
+import { knownVolumes } from "./volumes.ts";
 
 export function nodeCollectors(
   host: Host,
   state: State,
-  hardware: Collectors["hardware"],
-  boot?: BootFacts,
+  {
+    hardware,
+    volumes,
+    boot,
+  }: {
+    readonly hardware: Collectors["hardware"];
+    readonly volumes: Pick<Volumes, "read">;
+    readonly boot?: BootFacts;
+  },
 ): Collectors {
   const system = boot?.isMirrored === true ? systemArrays(boot.installation ?? "") : [];
   return {
@@ -36,6 +45,7 @@ export function nodeCollectors(
       const joined = joinSystem(reports.slice(0, system.length));
       return [...(joined === undefined ? [] : [joined]), ...reports.slice(system.length)];
     },
+    volumes: (document) => volumes.read(knownVolumes(document, state)),
     mounts: (document) => readMounts(host, mountPoints(document)),
     overlay: (document) => readOverlay(host, document?.wireguard ?? []),
     async addresses() {

@@ -42,7 +42,7 @@ async function dryBootstrap(
 ): Promise<number> {
   const obstacle = obstacleOf(services, { document, found });
   if (obstacle !== undefined) io.out(`first: ${obstacle}\n`);
-  const planned = await inspectAndPlan(services, document, found.sha256, secretFields(document));
+  const planned = await inspectAndPlan(services, document, found.sha256, secretFields(document), { isDry: true });
   if (!planned.ok) return complain(io, planned.error);
   const { plan } = planned.value;
   // Never run: only the programs are asked for.

@@ -57,6 +57,7 @@ const machine = (more: FakeHostOptions = {}): FakeHost =>
 const nothing: Collectors = {
   arrays: async () => [],
   mounts: async () => [],
+  volumes: async () => [],
   overlay: async () => [],
   addresses: async () => [],
   isNodeReady: async () => true,
@@ -132,6 +133,26 @@ describe("status", () => {
     const lost = status(memoryState(), { stateProblem: { code: "state-lost", message: "the database is not there" } });
     expect(await lost.node()).toMatchObject({ phase: "degraded", health: { verdict: "unhealthy" } });
     expect((await lost.health()).status).toBe("degraded");
+  });
+
+  test("a locked volume and one whose disk is gone are named with what to do; the node is degraded, not lost", async () => {
+    const state = memoryState();
+    inService(state);
+    const volumes = [
+      { name: "vault", unlock: "tpm2", state: "locked", hasRecoveryKey: true },
+      { name: "attic", unlock: "passphrase", state: "missing" },
+      { name: "cellar", unlock: "tpm2", state: "open", hasRecoveryKey: false },
+    ] as const;
+    const { health, storage } = await status(state, {
+      collectors: { ...nothing, volumes: async () => volumes },
+    }).node();
+    expect(storage.volumes).toEqual(volumes);
+    expect(health.verdict).toBe("degraded");
+    expect(health.checks.filter(({ ok: isOk }) => !isOk)).toEqual([
+      { name: "volume vault", ok: false, message: "locked; `cctl luks unlock NODE vault` opens it" },
+      { name: "volume attic", ok: false, message: "the device that it lies on is missing" },
+    ]);
+    expect((await status(state).node()).storage).not.toHaveProperty("volumes");
   });
 
   test("B172: a recorded document that can't be read any more is told, and what runs is not touched", async () => {

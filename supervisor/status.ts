@@ -13,10 +13,13 @@ import type { KnownDocument } from "./known-document.ts";
 import { documentReader } from "./known-document.ts";
 import { k0sVersionReader, readMachine } from "./machine.ts";
 
+type Volumes = NonNullable<NodeAnswer["storage"]["volumes"]>;
+
 /** The domains' own reports; filled by the composition root, which knows them all. */
 export interface Collectors {
   arrays(document: Document | undefined): Promise<NodeAnswer["storage"]["arrays"]>;
   mounts(document: Document | undefined): Promise<NodeAnswer["storage"]["mounts"]>;
+  volumes(document: Document | undefined): Promise<Volumes>;
   overlay(document: Document | undefined): Promise<NodeAnswer["overlay"]>;
   /** Addresses (without prefix) that the machine has now. */
   addresses(): Promise<readonly string[]>;
@@ -86,12 +89,13 @@ export function createStatus(input: StatusInput): Status {
       if (found === undefined) unread.push(name);
       return found ?? [];
     };
-    const [config, bootstrap, kubernetes, arrays, mounts, overlay, addresses, hardware] = await Promise.all([
+    const [config, bootstrap, kubernetes, arrays, mounts, volumes, overlay, addresses, hardware] = await Promise.all([
       configStatus(machine.hostname),
       input.bootstrap.state(),
       readKubernetes(input, document, readK0sVersion).catch(() => undefined),
       listed("arrays", collectors.arrays(document)),
       listed("mounts", collectors.mounts(document)),
+      listed("volumes", collectors.volumes(document)),
       listed("overlay", collectors.overlay(document)),
       part(collectors.addresses(), undefined),
       part(collectors.hardware(), undefined),
@@ -105,6 +109,7 @@ export function createStatus(input: StatusInput): Status {
       unread,
       arrays,
       mounts,
+      volumes,
       overlay,
     });
     const claim = state.claim.get();
@@ -124,7 +129,7 @@ export function createStatus(input: StatusInput): Status {
         ...(claim === undefined ? {} : { claimedBy: claim.fingerprint }),
         ...(claim?.by === "insecure" ? { unauthenticated: true } : {}),
       },
-      storage: { arrays, mounts },
+      storage: { arrays, mounts, ...(volumes.length === 0 ? {} : { volumes }) },
       overlay,
       ...(ha === undefined ? {} : { ha }),
       config: { state: config.state, reasons: config.reasons.map(({ message }) => message) },
@@ -235,6 +240,7 @@ interface Judged {
   readonly unread: readonly string[];
   readonly arrays: NodeAnswer["storage"]["arrays"];
   readonly mounts: NodeAnswer["storage"]["mounts"];
+  readonly volumes: Volumes;
   readonly overlay: NodeAnswer["overlay"];
 }
 
@@ -272,6 +278,14 @@ function judge(found: Judged): readonly Check[] {
     checks.push({ name: `array ${array.name}`, ok: isFine, ...(isFine ? {} : { message }) });
   }
   if (!found.isInService) return checks;
+  for (const { name, state } of found.volumes) {
+    const isOpen = state === "open";
+    const message =
+      state === "locked"
+        ? `locked; \`cctl luks unlock NODE ${name}\` opens it`
+        : "the device that it lies on is missing";
+    checks.push({ name: `volume ${name}`, ok: isOpen, ...(isOpen ? {} : { message }) });
+  }
   for (const { path, mounted } of found.mounts) {
     checks.push({ name: `mount ${path}`, ok: mounted, ...(mounted ? {} : { message: "not mounted" }) });
   }

@@ -21,6 +21,7 @@ test("half-written files of a program that was killed stay for ever, secrets in 
     `/etc/systemd/system/k0scontroller.service.d/${left("x.conf")}`,
     `/run/corium/${left("bootstrap.json")}`,
     `/var/lib/corium/etc/corium/${left()}`,
+    `/var/lib/corium/luks/${left("vault.key")}`,
     `/var/lib/corium/${left("bootstrapped")}`,
   ];
   const others = [

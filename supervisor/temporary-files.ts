@@ -7,7 +7,7 @@ import { temporaryWriter } from "../kit/temporary.ts";
 /** Deeper than anything that we keep. */
 const MAX_DEPTH = 8;
 /** Of the state; nothing may be mounted at or below them. */
-const OWN_FOLDERS = ["api", "etc", "ssh", "state", "tmp", "undo"];
+const OWN_FOLDERS = ["api", "etc", "luks", "ssh", "state", "tmp", "undo"];
 /** No write takes this long. */
 const OLD_MS = 600_000;
 

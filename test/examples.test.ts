@@ -61,7 +61,7 @@ describe("docs/examples", () => {
     const hasK0s = units.some((unit) => /^k0s(?:controller|worker)\.service$/.test(unit));
     expect(hasK0s).toBe(document?.role !== undefined);
     const blocks = NOT_IN_RELEASE.filter((kind) => (document?.[kind] ?? []).length > 0);
-    const mounts = [...(document?.disks ?? []), ...(document?.raid ?? [])].filter(
+    const mounts = [...(document?.disks ?? []), ...(document?.raid ?? []), ...(document?.luks ?? [])].filter(
       (spec) => spec.mountPoint !== undefined,
     );
     if (blocks.length === 0) expect(units.filter((unit) => unit.endsWith(".mount")).length).toBe(mounts.length);

@@ -175,9 +175,9 @@ export const AREAS: readonly ReportArea[] = [
     reports: [
       report("B097", "a copied system is damaged where the disk was full, and is started all the same"),
       report("B130", "a reset that failed makes the next reset impossible", { later: "`cctl reset`" }),
-      report("B173", "new firmware changes what the TPM measures, and a volume stays locked", {
-        later: "encrypted volumes (`luks`) with a recovery key",
-      }),
+      report("B173", "new firmware changes what the TPM measures, and a volume stays locked"),
+      report("B174", "binding a volume to the TPM again fails, and is tried for ever"),
+      report("B175", "a second upgrade before the restart into the first breaks what the TPM opens"),
       report("B188", "a node that was off for a year comes back to expired certificates", {
         later: "certificate expiry in status and events (k0s itself renews its certificates at each start)",
       }),

@@ -8,6 +8,7 @@ import { openApiRoute } from "./openapi.ts";
 import { OPERATION_ROUTES } from "./operations.ts";
 import { SERVICE_ROUTES } from "./services.ts";
 import { STATUS_ROUTES } from "./status.ts";
+import { VOLUME_ROUTES } from "./volumes.ts";
 
 /** All but enrolment, which is for strangers. */
 export const ROUTES: readonly Route[] = [
@@ -19,5 +20,6 @@ export const ROUTES: readonly Route[] = [
   ...LOG_ROUTES,
   ...LIFECYCLE_ROUTES,
   ...INSTALL_ROUTES,
+  ...VOLUME_ROUTES,
   openApiRoute(() => ROUTES),
 ];

@@ -57,6 +57,14 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
       progressPercent === undefined ? undefined : `${progressPercent.toFixed(0)} %`,
     );
   }
+  for (const { name: volume, unlock, state, hasRecoveryKey } of node.storage.volumes ?? []) {
+    add(
+      "volume",
+      `${printable(volume)} ${state === "open" ? "open" : paint(printable(state), "red")}`,
+      unlock === "tpm2" ? "opened by the TPM" : "opened by its passphrase",
+      unlock === "tpm2" && hasRecoveryKey === false && paint("no recovery key", "yellow"),
+    );
+  }
   for (const { path, source, filesystem, mounted, sizeBytes, availableBytes } of node.storage.mounts) {
     add(
       "mount",

@@ -76,7 +76,7 @@ const filesystem = z
   .optional()
   .meta({ description: "What it is formatted with.", default: DEFAULTS.filesystem, examples: ["xfs"] });
 
-const KEPT = /^\/var\/(?:lib\/corium\/(?:api|ssh|tmp|state)|run|lock)(?:\/|$)|^\/var\/(?:lib|log|lib\/corium)$/;
+const KEPT = /^\/var\/(?:lib\/corium\/(?:api|luks|ssh|tmp|state)|run|lock)(?:\/|$)|^\/var\/(?:lib|log|lib\/corium)$/;
 
 /** NAME_MAX, for each folder and for `ESCAPED.mount`, where systemd writes most bytes as `\xNN`. */
 function fitsUnitName(path: string): boolean {

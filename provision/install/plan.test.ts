@@ -341,8 +341,8 @@ describe("the table", () => {
 
 test("of the command line only what configures the machine goes along", () => {
   const cmdline =
-    "BOOT_IMAGE=/x boot=corium quiet ip=10.0.0.2::10.0.0.1:255.255.255.0::eth0:off console=tty0 console=ttyS1,115200 corium.config=https://x/ corium.ntp=10.0.0.1 hostname=n1 corium.mode=live";
+    "BOOT_IMAGE=/x boot=corium quiet ip=10.0.0.2::10.0.0.1:255.255.255.0::eth0:off console=tty0 console=ttyS1,115200 corium.config=https://x/ corium.ntp=10.0.0.1 hostname=n1 corium.luks-pcr7=acknowledged corium.mode=live";
   expect(carriedArguments(cmdline)).toBe(
-    "ip=10.0.0.2::10.0.0.1:255.255.255.0::eth0:off console=tty0 console=ttyS1,115200 corium.ntp=10.0.0.1 hostname=n1",
+    "ip=10.0.0.2::10.0.0.1:255.255.255.0::eth0:off console=tty0 console=ttyS1,115200 corium.ntp=10.0.0.1 hostname=n1 corium.luks-pcr7=acknowledged",
   );
 });

@@ -276,7 +276,7 @@ function loaderStep({ disk, layout }: LaidTarget, at: number, isMirror: boolean,
 
 /** What of the command line configures the machine rather than this boot, in its order. */
 export function carriedArguments(cmdline: string): string {
-  const carried = /^(ip|nameserver|hostname|console|corium\.ntp|rd\.route|vlan|bond)=/;
+  const carried = /^(ip|nameserver|hostname|console|corium\.ntp|corium\.luks-pcr7|rd\.route|vlan|bond)=/;
   return cmdline
     .split(/\s+/)
     .filter((argument) => carried.test(argument))

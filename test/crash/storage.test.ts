@@ -7,6 +7,7 @@ import { appError, formatError } from "../../kit/app-error.ts";
 import type { OwnedStorage } from "../../kit/disk.ts";
 import { formatFinding } from "../../kit/finding.ts";
 import { err, ok } from "../../kit/result.ts";
+import { luksExecutors } from "../../luks/steps/driver.ts";
 import type { Journal } from "../../provision/execute.ts";
 import { execute } from "../../provision/execute.ts";
 import { planStorage } from "../../provision/storage.ts";
@@ -115,7 +116,7 @@ function subject(sabotage: Sabotage = {}, onCall?: () => void): Subject {
       if (errors.length > 0) return errors.map(formatFinding).join("\n");
       const done = await execute(
         plan.steps,
-        { ...diskExecutors, ...raidExecutors },
+        { ...diskExecutors, ...raidExecutors, ...luksExecutors },
         {
           host,
           secrets: new Map(),

@@ -22,6 +22,7 @@ import { sha256Of } from "../../state/documents.ts";
 import { type State, openState } from "../../state/open.ts";
 import type { BootstrapControl } from "../../supervisor/bootstrap-control.ts";
 import { type Collectors, createStatus } from "../../supervisor/status.ts";
+import { nodeVolumes } from "../../supervisor/volumes.ts";
 import { type FakeHost, type FakeUnit, fakeHost } from "../support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../support/fake-k0s.ts";
 
@@ -82,6 +83,7 @@ export async function startStoryNode(): Promise<StoryNode> {
   const collectors: Collectors = {
     arrays: async () => [],
     mounts: async () => [],
+    volumes: async () => [],
     overlay: async () => [],
     addresses: async () => [],
     isNodeReady: async () => true,
@@ -105,6 +107,7 @@ export async function startStoryNode(): Promise<StoryNode> {
           request,
         ),
     },
+    volumes: nodeVolumes(machine, state),
   };
   const listener = await listenOnTls({
     port: 0,

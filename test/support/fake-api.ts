@@ -7,6 +7,7 @@ import { openEnrolment } from "../../api/enrolment.ts";
 import type { ApiServices, OwnDocument } from "../../api/services.ts";
 import type { ServiceOutcome, ServiceRequest } from "../../apply/service/driver.ts";
 import { parseDocument } from "../../config/load.ts";
+import { nodeVolumes } from "../../supervisor/volumes.ts";
 import { nodePaths } from "../../kit/paths.ts";
 import type { OperatorRole } from "../../kit/operator-role.ts";
 import { err, ok } from "../../kit/result.ts";
@@ -90,6 +91,7 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
         return api.outcome;
       },
     },
+    volumes: nodeVolumes(fake, state),
     ...options,
   };
   const app = createApi(services);

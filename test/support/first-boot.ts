@@ -14,6 +14,7 @@ import { findDocument } from "../../config/driver.ts";
 import { k0sExecutors } from "../../k0s/driver.ts";
 import { nodePaths } from "../../kit/paths.ts";
 import { ok } from "../../kit/result.ts";
+import { luksExecutors } from "../../luks/steps/driver.ts";
 import { nodeExecutors } from "../../provision/steps.ts";
 import { wireguardExecutors } from "../../wireguard/driver.ts";
 import { memoryState } from "../../state/open.ts";
@@ -135,6 +136,7 @@ function storageExecutors(of: World): Executors<StorageStep> {
         return ok(undefined);
       },
     },
+    ...luksExecutors,
   };
 }
 

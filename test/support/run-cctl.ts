@@ -45,6 +45,10 @@ export async function runCctl(host: FakeHost, argv: readonly string[], options: 
             complain(`${question}${answer ?? ""}\n`);
             return answer;
           },
+          askSecret: async (question: string) => {
+            complain(`${question}\n`);
+            return left.shift();
+          },
         }),
     env: { HOME: options.home ?? "/home/ann", USER: "ann" },
     isTerminal: options.isTerminal ?? false,

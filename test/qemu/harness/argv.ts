@@ -9,6 +9,7 @@ export interface Wiring {
   readonly consoleLog: string;
   readonly firmwareCode?: string;
   readonly firmwareVars?: string;
+  readonly tpmSocket?: string;
   /** Image path of each disk, in order. */
   readonly diskPaths: readonly string[];
   /** Guest port → port on this host. */
@@ -170,6 +171,15 @@ export function qemuArgv(options: VmOptions, wiring: Wiring): string[] {
       argv.push("-drive", drive, "-device", `usb-storage,bus=usb0.0,removable=on,drive=medium${index}${boot}`);
     else argv.push("-drive", `${drive},media=cdrom`, "-device", `ide-cd,bus=ide.${index},drive=medium${index}${boot}`);
   });
+  if (wiring.tpmSocket !== undefined)
+    argv.push(
+      "-chardev",
+      `socket,id=tpm0,path=${quote(wiring.tpmSocket)}`,
+      "-tpmdev",
+      "emulator,id=tpm0,chardev=tpm0",
+      "-device",
+      "tpm-tis,tpmdev=tpm0",
+    );
   argv.push(...networkArguments(options, wiring));
   for (const text of options.oemStrings ?? []) argv.push("-smbios", `type=11,value=${quote(text)}`);
   argv.push(...(options.extraArgs ?? []));

@@ -21,7 +21,7 @@ export interface Ran {
 export interface Operator {
   readonly directory: string;
   /** No question is asked: `--yes` where one would be. */
-  cctl(argv: readonly string[], timeoutMs?: number): Promise<Ran>;
+  cctl(argv: readonly string[], timeoutMs?: number, stdin?: string): Promise<Ran>;
   /** As `cctl`, but a failure throws. */
   must(argv: readonly string[], timeoutMs?: number): Promise<string>;
   /**
@@ -38,11 +38,11 @@ export interface Operator {
 export async function openOperator(): Promise<Operator> {
   if (!existsSync(cctlPath)) throw new Error("out/cctl is not there: bun iso/compile.ts");
   const directory = mkdtempSync(join(tmpdir(), "corium-operator-"));
-  const cctl: Operator["cctl"] = async (argv, timeoutMs = 60_000) => {
+  const cctl: Operator["cctl"] = async (argv, timeoutMs = 60_000, stdin) => {
     const child = Bun.spawn([cctlPath, ...argv], {
       cwd: directory,
       env: { PATH: process.env["PATH"] ?? "", HOME: directory, CORIUM_DIR: join(directory, "store"), NO_COLOR: "1" },
-      stdin: "ignore",
+      stdin: stdin === undefined ? "ignore" : Buffer.from(stdin),
       stdout: "pipe",
       stderr: "pipe",
       timeout: timeoutMs,

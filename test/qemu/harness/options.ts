@@ -79,5 +79,7 @@ export interface VmOptions {
   readonly capture?: string;
   /** Further SMBIOS OEM strings: systemd credentials. */
   readonly oemStrings?: readonly string[];
+  /** A TPM 2 whose state is in this folder, made when absent: another folder is another TPM. */
+  readonly tpm?: string;
   readonly extraArgs?: readonly string[];
 }

@@ -18,6 +18,7 @@ import type { DiskOptions, VmOptions } from "./options.ts";
 import { openQmp, type Qmp } from "./qmp.ts";
 import { attachSerial, connectUnix, EMULATOR_FLAW_SAID, type Serial } from "./serial.ts";
 import { attachShell, type Shell } from "./shell.ts";
+import { startTpm } from "./tpm.ts";
 
 export interface Vm {
   readonly name: string;
@@ -89,7 +90,16 @@ export async function startVm(options: VmOptions): Promise<Vm> {
   if (sharedLog !== undefined) writeFileSync(sharedLog.log, "");
   const diskPaths = disks.map((disk, index) => sharedLog?.path ?? diskImage(disk, index, directory));
   const firmware = options.firmware === "ovmf" ? ovmf(options, directory) : {};
-  const argv = qemuArgv(options, { accel, directory, consoleLog, diskPaths, ports, ...firmware });
+  const tpm = options.tpm === undefined ? undefined : await startTpm(options.tpm, directory);
+  const argv = qemuArgv(options, {
+    accel,
+    directory,
+    consoleLog,
+    diskPaths,
+    ports,
+    ...firmware,
+    ...(tpm === undefined ? {} : { tpmSocket: tpm.socket }),
+  });
   // The kernel ends QEMU too when this process is killed with no chance to clean up.
   const guard = existsSync("/usr/bin/setpriv") ? ["/usr/bin/setpriv", "--pdeathsig", "KILL"] : [];
   const qemuLog = `${logBase}.qemu.log`;
@@ -104,11 +114,13 @@ export async function startVm(options: VmOptions): Promise<Vm> {
   );
   running.set(qemu.pid, () => {
     qemu.kill("SIGKILL");
+    tpm?.stop();
   });
 
   const dispose = async (): Promise<void> => {
     await qemu.exited;
     running.delete(qemu.pid);
+    tpm?.stop();
     await stderrDone.catch(() => undefined);
     rmSync(directory, { recursive: true, force: true });
   };
