@@ -33,19 +33,42 @@ export const arrayName = (device: string): string | undefined => /^\/dev\/md\/([
 
 const PARTITION = [
   /^\/dev\/(?:sd|hd|vd|xvd)[a-z]+\d+$/,
-  /^\/dev\/(?:nvme\d+n\d+|mmcblk\d+|loop\d+|nbd\d+)p\d+$/,
+  /^\/dev\/(?:nvme\d+n\d+|mmcblk\d+|loop\d+|nbd\d+|pmem\d+|md\d+)p\d+$/,
   /^\/dev\/disk\/.*-part\d+$/,
   /^\/dev\/disk\/by-(?:partuuid|partlabel|uuid|label)\//,
 ];
 
-export type DevicePathProblem = "not-dev" | "not-normal" | "partition" | "array";
+/** Of /dev itself: what the kernel makes there beside disks. */
+const NO_DISK = new RegExp(
+  `^/dev/(?:${[
+    // Memory, compressed memory, files that stand for disks: gone or another one at the next boot.
+    "z?ram\\d+|loop\\d+|loop-control",
+    // Controllers, their character devices, and the hidden areas of an MMC.
+    "nvme\\d+|nvme-fabrics|ng\\d+n\\d+|sg\\d+|mmcblk\\d+(?:boot\\d+|rpmb|gp\\d+)",
+    // Drives of discs, floppies and tapes.
+    "sr\\d+|scd\\d+|cdrom|cdrw|dvd|dvdrw|fd\\d+|n?st\\d+",
+    "null|zero|full|u?random|mem|port|kmsg|console|tty.*|ptmx|stdin|stdout|stderr|fd|core|log|initctl",
+    "fuse|kvm|rtc\\d*|hpet|watchdog\\d*|tpm\\d+|tpmrm\\d+|autofs|btrfs-control|snapshot|uinput|vhost-.*",
+    "disk|mapper|md|block|char|bus|cpu|dri|input|net|pts|shm|snd|mqueue|hugepages|vfio|usb",
+  ].join("|")})$`,
+);
+
+/** Folders of /dev that have disks in them; of all others what is in them is none (`/dev/vg/lv`). */
+const DISK_FOLDER = /^\/dev\/(?:disk\/by-[a-z-]+|mapper|block)\/[^/]+$/;
+
+export type DevicePathProblem = "not-dev" | "not-normal" | "glob" | "partition" | "array" | "no-disk";
 
 /** Undefined when the text can name a whole disk. Offline: whether it exists is for the node to say. */
 export function devicePathProblem(path: string): DevicePathProblem | undefined {
   if (!path.startsWith("/dev/")) return "not-dev";
   if (!isNormalPath(path) || /\s/.test(path)) return "not-normal";
   if (PARTITION.some((pattern) => pattern.test(path))) return "partition";
-  return /^\/dev\/(?:md\d+|md\/.*|md_.*|dm-\d+)$/.test(path) ? "array" : undefined;
+  if (/^\/dev\/(?:md\d+|md\/.*|md_.*|dm-\d+)$/.test(path)) return "array";
+  // udev writes none of these into a name.
+  if (/[*?[\]{}]/.test(path)) return "glob";
+  const isInFolder = path.lastIndexOf("/") > "/dev".length;
+  const isNone = isInFolder ? !DISK_FOLDER.test(path) : NO_DISK.test(path);
+  return isNone || path === "/dev/mapper/control" ? "no-disk" : undefined;
 }
 
 /** Names given by discovery order, which change when a disk is added. */

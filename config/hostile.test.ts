@@ -29,6 +29,30 @@ describe("what a finding shows", () => {
     }
   });
 
+  test.each([
+    ["of one kind of letters", Buffer.alloc(32, 1).toString("base64")],
+    ["of one letter", Buffer.alloc(32).toString("base64")],
+    ["in hexadecimal", "0123456789abcdef".repeat(4)],
+    ["with everything in it", "7hDUcKsaepawVY5NXmcH92omo1dQvB2Kj1v7LE4IcGc="],
+  ])("a WireGuard key %s, pasted into the wrong field, was printed", (_, key) => {
+    for (const field of ["name", "address", "listenPort", "mtu", "nodeAddress", "peers"]) {
+      const fields = { name: "wg0", address: "10.9.0.1/24", generateKey: true, [field]: key };
+      const shown = findings(JSON.stringify({ role: "single", wireguard: [fields] })).map(formatFinding);
+      expect([field, shown.length > 0, shown.join().includes(key.slice(0, 12))]).toEqual([field, true, false]);
+    }
+    for (const field of ["publicKey", "endpoint", "allowedIPs", "persistentKeepalive"]) {
+      for (const value of [key, [key]]) {
+        const peer = { publicKey: Buffer.alloc(32, 9).toString("base64"), allowedIPs: ["10.9.0.2/32"], [field]: value };
+        const overlay = { name: "wg0", address: "10.9.0.1/24", generateKey: true, peers: [peer] };
+        const shown = findings(JSON.stringify({ role: "single", wireguard: [overlay] })).map(formatFinding);
+        expect([field, shown.join().includes(key.slice(0, 12))]).toEqual([field, false]);
+      }
+    }
+    const labels = findings(JSON.stringify({ role: "single", node: { labels: { [`a/${key}`]: "x", [key]: key } } }));
+    expect(labels.length).toBeGreaterThan(0);
+    expect(labels.map(formatFinding).join()).not.toContain(key.slice(0, 12));
+  });
+
   test("a key written beside generateKey, a passphrase beside unlock were printed", () => {
     const key = "7hDUcKsaepawVY5NXmcH92omo1dQvB2Kj1v7LE4IcGc=";
     const text = `role: single

@@ -1,4 +1,5 @@
 /** Which keys of a document a finding may name: a secret that lost its field or its colon stands where a key does. */
+import { looksLikeKey } from "./messages/codes.ts";
 import { isMisspelling } from "./names.ts";
 import { isSecretPath, type Path } from "./path.ts";
 import { documentSchema } from "./schema/root.ts";
@@ -30,7 +31,8 @@ export function shownPath(path: Path): Path {
   return path.map((part) => {
     const shape = next;
     next = shape === undefined || shape.kind === "anything" ? shape : enter(shape, part);
-    if (typeof part === "number" || shape?.kind === "record" || shape?.kind === "anything") return part;
+    if (typeof part === "number") return part;
+    if (shape?.kind === "record" || shape?.kind === "anything") return looksLikeKey(part) ? HIDDEN : part;
     const known = shape === undefined ? undefined : fieldsOf(shape);
     return known?.includes(part) === true || isShownKey(part, known) ? part : HIDDEN;
   });

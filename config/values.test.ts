@@ -62,14 +62,33 @@ describe("devices", () => {
     ["/dev/md/data", "array"],
     ["/dev/md127", "array"],
     ["/dev/dm-0", "array"],
+    ["/dev/md127p1", "partition"],
+    ["/dev/null", "no-disk"],
+    ["/dev/disk/by-id", "no-disk"],
+    ["/dev/disk/by-id/a/b", "no-disk"],
+    ["/dev/disk", "no-disk"],
+    ["/dev/sd*", "glob"],
+    ["/dev/disk/by-id/ata-[AB]", "glob"],
+    ["/dev/nvme0", "no-disk"],
+    ["/dev/ng0n1", "no-disk"],
+    ["/dev/sr0", "no-disk"],
+    ["/dev/fd0", "no-disk"],
+    ["/dev/mmcblk0boot0", "no-disk"],
+    ["/dev/loop0", "no-disk"],
+    ["/dev/ram0", "no-disk"],
+    ["/dev/zram1", "no-disk"],
+    ["/dev/tty1", "no-disk"],
+    ["/dev/vg/lv", "no-disk"],
+    ["/dev/mapper/control", "no-disk"],
     ["sda", "not-dev"],
     ["/dev", "not-dev"],
   ] as const)("%s is no whole disk: %s", (path, why) => expect(devicePathProblem(path)).toBe(why));
 
-  test.each(["/dev/sda", "/dev/nvme0n1", "/dev/disk/by-path/pci-0000:03:00.0-scsi-0:0:1:0", "/dev/mapper/mpatha"])(
-    "%s may be one",
-    (path) => expect(devicePathProblem(path)).toBeUndefined(),
-  );
+  test.each([
+    ...["/dev/sda", "/dev/sdaa", "/dev/vda", "/dev/nvme0n1", "/dev/mmcblk0", "/dev/dasda", "/dev/pmem0", "/dev/nbd0"],
+    ...["/dev/disk/by-path/pci-0000:03:00.0-scsi-0:0:1:0", "/dev/disk/by-id/nvme-A_b+c.1", "/dev/disk/by-diskseq/3"],
+    ...["/dev/mapper/mpatha", "/dev/block/8:0"],
+  ])("%s may be one", (path) => expect(devicePathProblem(path)).toBeUndefined());
 
   test("names by discovery order are told apart from stable ones", () => {
     expect(isUnstableDevice("/dev/sdb")).toBe(true);

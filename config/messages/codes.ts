@@ -51,11 +51,21 @@ export function quote(text: string): string {
   const safe = line.replace(/((?:token|pass|passphrase|key)["']?\s*[:\s]\s*)\S[^]*/i, "$1…");
   // `ID.SECRET` is the token that a join token holds.
   const bare = safe.replace(/\b[a-z0-9]{6}\.[a-z0-9]{16}\b/g, "…");
-  const shown = bare.replace(/[A-Za-z0-9+/=]{32,}/g, (word) => (isEncoded(word) ? "…" : word));
+  // `user:password@` of an address.
+  const nameless = bare.replace(/:\/\/\S*@(?!sha256:)/g, "://…@");
+  const shown = nameless.replace(ENCODED, (word) => (isEncoded(word) ? "…" : word));
   return JSON.stringify(shown.length <= 60 ? shown : `${shown.slice(0, 56)}…`);
 }
 
-const isEncoded = (word: string): boolean => [/[A-Z]/, /[a-z]/, /\d/].every((kind) => kind.test(word));
+const ENCODED = /[A-Za-z0-9+/=]{32,}/g;
+
+/** Base64 of 32 bytes is a key whatever is in it, and so are 32 bytes in hexadecimal. */
+const isEncoded = (word: string): boolean =>
+  /[A-Za-z0-9+/]{43}=|(?<![0-9A-Za-z])[0-9A-Fa-f]{64}(?![0-9A-Za-z])/.test(word) ||
+  [/[A-Z]/, /[a-z]/, /\d/].every((kind) => kind.test(word));
+
+/** A word of the user that messages leave out. */
+export const looksLikeKey = (text: string): boolean => (text.match(ENCODED) ?? []).some(isEncoded);
 
 export const oneOf = (values: readonly (string | number)[]): string =>
   values.length < 2 ? values.join("") : `${values.slice(0, -1).join(", ")} or ${values.at(-1)}`;

@@ -112,6 +112,8 @@ export const ruleSays = {
     problem("conflict", "a passphrase is for unlock: passphrase, not tpm2", "set unlock: passphrase, or take it out"),
   sizesCross: (min: string, max: string): Problem =>
     problem("conflict", `minSize ${min} is more than maxSize ${max}`, "swap them"),
+  kindOnBus: (type: string, bus: string): Problem =>
+    problem("conflict", `no disk is of type ${type} on bus ${bus}`, "take one of them out: type nvme is bus nvme"),
   unstableDevice: (path: string): Problem =>
     problem(
       "unstable-device",

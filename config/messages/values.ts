@@ -21,6 +21,12 @@ export const valueSays = {
       `${quote(text)} is no usable name`,
       "letters, digits, _ and -, starting with a letter or digit, at most 32",
     ),
+  datasetName: (text: string): Problem =>
+    problem(
+      "value",
+      `${quote(text)} is no dataset name`,
+      "relative to the pool: parts of letters, digits, _ - . and :, with / between them, no @ and no #",
+    ),
   poolName: (text: string): Problem =>
     problem("value", `${quote(text)} is a word that zpool keeps for itself`, "put something of your own before it"),
   interfaceName: (text: string): Problem =>
@@ -114,8 +120,14 @@ export const valueSays = {
     problem("value", `${quote(text)} is no normal path`, "no //, no .., no spaces"),
   devicePartition: (text: string): Problem =>
     problem("value", `${quote(text)} names a partition`, "name the whole disk"),
+  deviceGlob: (text: string): Problem =>
+    problem("value", `${quote(text)} is a pattern, not a path`, "a selector takes one: {model: …}"),
+  deviceNoDisk: (text: string): Problem =>
+    problem("value", `${quote(text)} is no whole disk`, "e.g. /dev/disk/by-id/…, or a selector such as {serial: …}"),
   deviceArray: (text: string): Problem =>
     problem("value", `${quote(text)} is no disk`, "only luks goes on an array, as /dev/md/NAME"),
+  notOneLine: (): Problem =>
+    problem("value", "no disk has a line break or control character in it", "one line, as lsblk shows it"),
   emptySelector: (): Problem =>
     problem(
       "value",
@@ -132,6 +144,12 @@ export const valueSays = {
       "repository/chart, or oci://registry/path",
     );
   },
+  chartWithUser: (): Problem =>
+    problem(
+      "value",
+      "wanted a chart without user and password",
+      "k0s has no place for them: use a registry that asks for none",
+    ),
   manifestFileName: (text: string): Problem => {
     const hint = "starts with a letter or digit, no slash, ends in .yaml (k0s reads nothing else)";
     return problem("value", `${quote(text)} is no manifest file name`, hint);

@@ -1,4 +1,6 @@
-import { describe } from "bun:test";
+import { describe, expect, test } from "bun:test";
+import { formatFinding } from "../../kit/finding.ts";
+import { parseDocument } from "../load.ts";
 import { ruleCases } from "../../test/support/rule-cases.ts";
 
 const addon = (...fields: string[]): string => `  - {${fields.join(", ")}}\n`;
@@ -7,6 +9,29 @@ const repository = "repository: {name: r, url: 'https://r.example'}";
 describe("addons", () =>
   ruleCases([
     ["a chart of a registry", `role: single\naddons:\n${addon("name: a", "chart: oci://r.example/a")}`],
+    ...["oci://r.example:5000/a/b", "oci://[2001:db8::1]:5000/a", "oci://r/a:v1.0.0", "oci://10.0.0.1/a_b.c"].map(
+      (chart) => [`${chart} is a chart`, `role: single\naddons:\n${addon("name: a", `chart: '${chart}'`)}`] as const,
+    ),
+    ...[
+      "oci://u:SECRET@h/x",
+      "oci://u@h/x",
+      "oci://u:SECRET@h",
+      "oci://u:SE/CRET@h/x",
+      "oci://x//y",
+      "oci://x/../y",
+      "oci://x/y?a=b",
+      "oci://x/y#a",
+      "oci://x/",
+      "oci://x",
+      "r/..",
+    ].map(
+      (chart) =>
+        [
+          `${chart} was valid`,
+          `role: single\naddons:\n${addon("name: a", `chart: '${chart}'`)}`,
+          "value addons[0].chart",
+        ] as const,
+    ),
     [
       "a repository that another add-on declares, also later",
       `role: single\naddons:\n${addon("name: a", "chart: r/a")}${addon("name: b", "chart: r/b", repository)}`,
@@ -53,3 +78,12 @@ describe("addons", () =>
       "type addons[0].values",
     ],
   ]));
+
+test("the password in the address of a chart was printed", () => {
+  for (const chart of ["oci://u:SECRET@h", "oci://u:SECRET@h/x", "oci://u:SEC/SECRET@h/x", "https://u:SECRET@h/x"]) {
+    const text = `role: single\naddons: [{name: a, chart: "${chart}"}]\nnode: {name: "${chart}"}\n`;
+    const shown = parseDocument(text, { nowMs: 0 }).findings.map(formatFinding);
+    expect(shown.length).toBe(2);
+    expect(shown.join()).not.toContain("SECRET");
+  }
+});

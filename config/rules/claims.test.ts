@@ -14,6 +14,18 @@ describe("claims of disks", () =>
       "conflict disks[0].device",
     ],
     [
+      "a kind of disk that its bus does not have",
+      "role: single\ninstall: {disk: {bus: mmc, type: nvme}, mirror: {type: ssd, bus: nvme}}\n",
+      "conflict install.disk.type",
+      "conflict install.mirror.bus",
+    ],
+    [
+      "a serial number over two lines, a model with a NUL",
+      'role: single\ninstall: {disk: {serial: "A\\nB"}, mirror: {model: "A\\0"}}\n',
+      "value install.disk.serial",
+      "value install.mirror.model",
+    ],
+    [
       "twice in one array",
       `role: single\nraid: [{name: r, level: 1, devices: [${disk("x")}, ${disk("x")}]}]\n`,
       "conflict raid[0].devices[1]",

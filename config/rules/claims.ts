@@ -18,6 +18,7 @@ export function checkClaims(context: RuleContext): void {
       if (isUnstableDevice(claim.device)) context.report(claim.path, ruleSays.unstableDevice(claim.device));
     } else {
       checkSizes(context, claim);
+      checkKind(context, claim);
     }
     const key = deviceKey(claim.device);
     const first = seen.get(key);
@@ -32,6 +33,14 @@ function checkSizes(context: RuleContext, { path, device }: Claim): void {
   if (min === undefined || max === undefined || min <= max) return;
   const at = context.later([...path, "minSize"], [...path, "maxSize"]);
   context.report(at, ruleSays.sizesCross(device.minSize, device.maxSize));
+}
+
+/** What the inventory calls a disk of type nvme is one whose bus is nvme. */
+function checkKind(context: RuleContext, { path, device }: Claim): void {
+  if (typeof device === "string" || device.bus === undefined || device.type === undefined) return;
+  if ((device.bus === "nvme") === (device.type === "nvme")) return;
+  const at = context.later([...path, "bus"], [...path, "type"]);
+  context.report(at, ruleSays.kindOnBus(device.type, device.bus));
 }
 
 function collectClaims(context: RuleContext): readonly Claim[] {

@@ -9,6 +9,8 @@ import { anyText, freeMap, secretSource, sourceMeta, text } from "./fields.ts";
 const DEVICE_SAYS: Readonly<Record<DevicePathProblem, (path: string) => Problem>> = {
   "not-dev": valueSays.deviceNotDev,
   "not-normal": valueSays.deviceNotNormal,
+  glob: valueSays.deviceGlob,
+  "no-disk": valueSays.deviceNoDisk,
   partition: valueSays.devicePartition,
   array: valueSays.deviceArray,
 };
@@ -17,11 +19,15 @@ const size = text((value) => (parseSize(value) === undefined ? valueSays.size(va
 
 const SIZE_RULE = "a number with its unit: kB MB GB TB, KiB MiB GiB TiB";
 
+/** What a disk says of itself is one line of text, as udev and lsblk have it. */
+// oxlint-disable-next-line no-control-regex -- exactly those are refused
+const identity = text((value) => (/[\u0000-\u001f\u007f]/.test(value) ? valueSays.notOneLine() : undefined));
+
 const selector = z
   .strictObject({
-    serial: anyText.optional().meta({ description: "Serial number.", examples: ["EXAMPLE0001"] }),
-    wwn: anyText.optional().meta({ description: "World wide name; quote it.", examples: ["0x5000c500a0b1c2d3"] }),
-    model: anyText.optional().meta({ description: "Model.", rule: "a glob", examples: ["EXAMPLE SSD 9?0*"] }),
+    serial: identity.optional().meta({ description: "Serial number.", examples: ["EXAMPLE0001"] }),
+    wwn: identity.optional().meta({ description: "World wide name; quote it.", examples: ["0x5000c500a0b1c2d3"] }),
+    model: identity.optional().meta({ description: "Model.", rule: "a glob", examples: ["EXAMPLE SSD 9?0*"] }),
     type: z
       .enum(["nvme", "ssd", "hdd"])
       .optional()
@@ -76,7 +82,8 @@ const filesystem = z
   .optional()
   .meta({ description: "What it is formatted with.", default: DEFAULTS.filesystem, examples: ["xfs"] });
 
-const KEPT = /^\/var\/(?:lib\/corium\/(?:api|luks|ssh|tmp|state)|run|lock)(?:\/|$)|^\/var\/(?:lib|log|lib\/corium)$/;
+/** The state partition is Corium's own; only the folder that backups go to by default may be another disk. */
+const KEPT = /^\/var\/(?:lib\/corium(?!\/backups(?:\/|$))|run|lock)(?:\/|$)|^\/var\/(?:lib|log)$/;
 
 /** NAME_MAX, for each folder and for `ESCAPED.mount`, where systemd writes most bytes as `\xNN`. */
 function fitsUnitName(path: string): boolean {
@@ -86,12 +93,14 @@ function fitsUnitName(path: string): boolean {
   return escaped.length + ".mount".length <= 255 && path.split("/").every((part) => Buffer.byteLength(part) <= 255);
 }
 
-const mountPoint = text((value) => {
+export function mountPointProblem(value: string): Problem | undefined {
   if (!isNormalPath(value) && value !== "/") return valueSays.mountPath(value);
   if (!/^\/(?:var|srv|mnt|opt)\/./.test(value)) return valueSays.mountPlace(value);
   if (!fitsUnitName(value)) return valueSays.mountLength();
   return KEPT.test(value) ? valueSays.mountKept(value) : undefined;
-})
+}
+
+const mountPoint = text(mountPointProblem)
   .optional()
   .meta({
     description: "Where it is mounted.",

@@ -4,9 +4,14 @@ import { valueSays } from "../messages/values.ts";
 import { isLabel, isReleaseName, K0S_STACKS } from "../names.ts";
 import { anyText, freeMap, label, text, webUrl } from "./fields.ts";
 
-const chart = text((value) =>
-  /^oci:\/\/[^\s/]+\/\S+$/.test(value) || /^[^\s/:]+\/[^\s/:]+$/.test(value) ? undefined : valueSays.chart(value),
-);
+/** Registry with its port, path, tag and digest: what a registry can be asked for. */
+const OCI_CHART =
+  /^oci:\/\/(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::\d{1,5})?(?:\/[A-Za-z0-9][A-Za-z0-9._-]*)+(?::[\w][\w.-]*)?(?:@sha256:[0-9a-f]{64})?$/;
+
+const chart = text((value) => {
+  if (OCI_CHART.test(value) || /^[A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][^\s/:@?#]*$/.test(value)) return undefined;
+  return /^[a-z]+:\/\/.*@(?!sha256:)/i.test(value) ? valueSays.chartWithUser() : valueSays.chart(value);
+});
 
 export const addons = z
   .array(

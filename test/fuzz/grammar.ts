@@ -53,8 +53,13 @@ function device(garden: Garden): unknown {
     serial: unique(garden, "S6PN"),
     ...maybe(garden, "wwn", () => "0x5000c500a0b1c2d3"),
     ...maybe(garden, "model", () => pick(garden.draw, ["Samsung*", "*", "WDC W?4003*", "*a*a*a*a*a*a*b"])),
-    ...maybe(garden, "type", () => pick(garden.draw, ["nvme", "ssd", "hdd"])),
-    ...maybe(garden, "bus", () => pick(garden.draw, ["nvme", "sata", "sas", "usb", "virtio", "mmc"])),
+    ...pick<Plain>(garden.draw, [
+      {},
+      { type: "nvme" },
+      { type: "nvme", bus: "nvme" },
+      ...["sata", "sas", "usb", "virtio", "mmc"].map((bus) => ({ bus, type: pick(garden.draw, ["ssd", "hdd"]) })),
+      { bus: pick(garden.draw, ["nvme", "sata", "sas", "usb", "virtio", "mmc"]) },
+    ]),
     ...maybe(garden, "minSize", () => "500GB"),
     ...maybe(garden, "maxSize", () => pick(garden.draw, ["1.8TiB", "500GB", "888888888.888888TiB"])),
   };
@@ -157,7 +162,7 @@ function overlay(garden: Garden, isNodeAddress: boolean): Plain {
   return {
     name: `wg${at}`,
     address: chance(garden) ? address : [address, `fd00::${at}/64`],
-    ...maybe(garden, "listenPort", () => pick(garden.draw, [0, 51820, 65535])),
+    ...maybe(garden, "listenPort", () => pick(garden.draw, [0, 10_000 + at])),
     ...maybe(garden, "mtu", () => pick(garden.draw, [1280, 1420, 65535])),
     ...(isNodeAddress ? { nodeAddress: true } : {}),
     ...key,
