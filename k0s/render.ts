@@ -34,13 +34,19 @@ export function renderManifests(document: Document): readonly RenderedFile[] {
  */
 export function renderK0s(input: { readonly document: Document; readonly addresses: RecordedAddresses }): RenderedK0s {
   const { document, addresses } = input;
-  if (document.role === undefined) return { files: [], installArgv: null, findings: [] };
+  const lint = (config: unknown): readonly Finding[] =>
+    lintConfig(config, document.k0s.patch, addresses.unicastSourceIp !== undefined);
+  // Nothing is rendered, but whoever gives a patch before the role may as well hear of its slips.
+  if (document.role === undefined) {
+    const isPatched = Object.keys(document.k0s.patch).length > 0;
+    return { files: [], installArgv: null, findings: isPatched ? lint(clusterConfig(document, addresses)) : [] };
+  }
   const files: RenderedFile[] = [];
   const findings: Finding[] = [];
   if (document.role !== "worker") {
     const config = clusterConfig(document, addresses);
     files.push({ path: K0S_CONFIG, mode: PRIVATE, content: writeYaml(config) });
-    findings.push(...lintConfig(config));
+    findings.push(...lint(config));
   }
   if (joins(document)) {
     const field = document.join?.tokenFrom === undefined ? "join.token" : "join.tokenFrom";

@@ -42,11 +42,15 @@ export interface Violation {
   readonly kind: "unknown-key" | "missing" | "invalid";
   readonly path: SchemaPath;
   readonly message: string;
+  /** How it is put right, where the schema says more than what is wrong. */
+  readonly hint?: string;
   /** For an unknown key: the keys that stand there. */
   readonly known?: readonly string[];
   /** For an unknown key: k0s itself refuses it; else it drops it silently. */
   readonly isRejected?: boolean;
 }
+
+const NO_ADDRESS = "take one of the two out: each is a way to reach the controllers";
 
 const root = clusterConfigSchema as unknown as Schema;
 
@@ -72,7 +76,8 @@ function resolve(schema: Schema): Schema {
 
 function validate(schema: Schema, value: unknown, path: SchemaPath): Violation[] {
   const found: Violation[] = [];
-  const invalid = (message: string): void => void found.push({ kind: "invalid", path, message });
+  const invalid = (message: string, hint?: string): void =>
+    void found.push({ kind: "invalid", path, message, ...(hint === undefined ? {} : { hint }) });
   if (schema.$ref !== undefined) found.push(...validate(resolve(schema), value, path));
   if (schema.type !== undefined) {
     const wanted = typeof schema.type === "string" ? [schema.type] : schema.type;
@@ -81,7 +86,11 @@ function validate(schema: Schema, value: unknown, path: SchemaPath): Violation[]
       return found;
     }
   }
-  if (schema.const !== undefined && !isEqual(value, schema.const)) invalid(`wanted ${JSON.stringify(schema.const)}`);
+  if (schema.const !== undefined && !isEqual(value, schema.const)) {
+    // Only node-local load balancing asks for none: k0s's validation of the two together.
+    if (schema.const === "") invalid("is an address that node-local load balancing does not go with", NO_ADDRESS);
+    else invalid(`wanted ${JSON.stringify(schema.const)}`);
+  }
   if (schema.enum !== undefined && !schema.enum.some((one) => isEqual(one, value))) {
     invalid(`wanted one of ${schema.enum.map((one) => JSON.stringify(one)).join(", ")}`);
   }
@@ -161,7 +170,11 @@ function validateCombined(schema: Schema, value: unknown, path: SchemaPath): Vio
     found.push({ kind: "invalid", path, message: "is in none of the forms k0s knows" });
   }
   if (schema.not !== undefined && holds(schema.not)) {
-    found.push({ kind: "invalid", path, message: "is a combination k0s refuses" });
+    const refused = schema.not.enum?.some((one) => isEqual(one, value)) === true;
+    const message = refused
+      ? `is ${JSON.stringify(value)}, which is no address to be reached at`
+      : "has keys that k0s sets itself";
+    found.push({ kind: "invalid", path, message });
   }
   if (schema.if !== undefined && schema.then !== undefined && holds(schema.if)) {
     found.push(...validate(schema.then, value, path));

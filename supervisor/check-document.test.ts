@@ -1,10 +1,18 @@
-import { describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { CLOUD_INIT_MERGED } from "../config/driver.ts";
 import { k0sLock, listedK0sVersions } from "../iso/k0s-lock.ts";
 import type { Finding } from "../kit/finding.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { checkDocument } from "./check-document.ts";
 import { readDocument } from "./obtain-document.ts";
+import { validateCommand } from "./offline.main.ts";
+import { renderCommand } from "./render.main.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "corium-check-"));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const nowMs = Date.UTC(2027, 0, 1);
 const check = (text: string): readonly Finding[] => checkDocument(text, { file: "n.yaml", nowMs }).findings;
@@ -63,6 +71,59 @@ describe("a patch that k0s would drop or refuse", () => {
     const findings = check(text);
     expect(findings.length).toBeGreaterThan(0);
     expect(findings.map(({ line }) => line)).toEqual(findings.map(() => 2));
+  });
+
+  /** Each way to look at a document says the same of it, as `LINE:COLUMN: PATH`. */
+  async function bothSay(text: string): Promise<readonly string[]> {
+    const file = join(folder, "n.yaml");
+    writeFileSync(file, text);
+    const said = { validate: "", render: "" };
+    const io = {
+      readStdin: async () => "",
+      env: {},
+      isTerminal: false,
+      columns: 80,
+      signal: AbortSignal.timeout(60_000),
+    };
+    await validateCommand([file], { ...io, out: (text) => void (said.validate += text), err: () => {} });
+    await renderCommand([file], { ...io, out: () => {}, err: (text) => void (said.render += text) });
+    const warnings = said.validate
+      .split("\n")
+      .filter((line) => !line.includes(": valid: "))
+      .join("\n");
+    expect(said.render).toBe(warnings);
+    return [...warnings.matchAll(/:(\d+:\d+): warning: (\S+):/g)].map(([, at, path]) => `${at}: ${path}`);
+  }
+
+  test.each([
+    [
+      "a port of load balancing that nobody wrote",
+      "role: single\nk0s: {patch: {spec: {network: {nodeLocalLoadBalancing: {enabled: true}}}}}\n",
+      ["2:32: k0s.patch.spec.network.nodeLocalLoadBalancing"],
+    ],
+    [
+      "the endpoint that load balancing does not go with",
+      "role: single\ncluster: {endpoint: a.b}\nk0s: {patch: {spec: {network: {nodeLocalLoadBalancing: {enabled: true, envoyProxy: {apiServerBindPort: 7444}}}}}}\n",
+      ["2:11: cluster.endpoint"],
+    ],
+    ["an endpoint that is no address", "role: single\ncluster: {endpoint: 0.0.0.0}\n", ["2:11: cluster.endpoint"]],
+    ["the same in IPv6", 'role: single\ncluster: {endpoint: "::"}\n', ["2:11: cluster.endpoint"]],
+    ["a patch before there is a role", "k0s: {patch: {spec: {apu: 1}}}\n", ["1:22: k0s.patch.spec.apu"]],
+    [
+      "an address that only the node knows",
+      "role: controller\ncluster: {endpoint: 192.0.2.9}\nha: {enabled: true, virtualIP: 192.0.2.9/24, authPass: abc, unicastPeers: [192.0.2.3]}\n",
+      [],
+    ],
+    [
+      "the same where the patch writes the list itself",
+      "role: single\nk0s: {patch: {spec: {network: {controlPlaneLoadBalancing: {enabled: true, type: Keepalived, keepalived: {vrrpInstances: [{virtualIPs: [192.0.2.9/24], authPass: a, unicastPeers: [192.0.2.3]}]}}}}}}\n",
+      ["2:122: k0s.patch.spec.network.controlPlaneLoadBalancing.keepalived.vrrpInstances[0].unicastSourceIP"],
+    ],
+  ])("%s: only one of validate and render said it", async (_, text, said) => expect(await bothSay(text)).toEqual(said));
+
+  test("what is wrong is said in words, not as a combination", () => {
+    const [finding] = check("role: single\ncluster: {endpoint: 0.0.0.0}\n");
+    expect(finding?.message).toBe('is "0.0.0.0", which is no address to be reached at: k0s will refuse it');
   });
 
   test("keys with dots are found", () => {

@@ -3,6 +3,7 @@ import { parseDocument, type ParsedDocument } from "../config/load.ts";
 import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { addressesToRecord } from "../k0s/addresses.ts";
 import { renderK0s } from "../k0s/render.ts";
+import type { Position } from "../config/yaml.ts";
 import type { Finding } from "../kit/finding.ts";
 
 export function checkDocument(
@@ -13,15 +14,21 @@ export function checkDocument(
   const { document, positionOf } = parsed;
   if (document === undefined) return parsed;
   const { findings } = renderK0s({ document, addresses: addressesToRecord(document, undefined) });
-  // What the patch does not touch may be wrong only for want of this node's address.
-  const placed = findings.flatMap((finding): readonly Finding[] => {
-    const at = positionOf(finding.path) ?? positionOf(parentOf(finding.path));
-    return at === undefined ? [] : [{ ...finding, ...at, file: options.file }];
-  });
+  const placed = findings.map((finding): Finding => ({ ...finding, ...placeOf(finding.path), file: options.file }));
   return { ...parsed, findings: [...parsed.findings, ...placed].toSorted(byPosition) };
+
+  /** Where something is missing, the nearest map above it that is there stands for it. */
+  function placeOf(path: string): Position | undefined {
+    for (let at = path; at !== ""; at = parentOf(at)) {
+      const found = positionOf(at);
+      if (found !== undefined) return found;
+      if (parentOf(at) === at) return undefined;
+    }
+    return undefined;
+  }
 }
 
-/** `k0s.patch.spec["a.b"]` → `k0s.patch.spec`: where something is missing its map stands. */
+/** `k0s.patch.spec["a.b"]` → `k0s.patch.spec`. */
 const parentOf = (path: string): string => path.replace(/(?:\.[^.[\]]+|\[(?:\d+|"(?:[^"\\]|\\.)*")\])$/, "");
 
 const byPosition = (a: Finding, b: Finding): number =>
