@@ -85,9 +85,19 @@ describe("devices", () => {
   ] as const)("%s is no whole disk: %s", (path, why) => expect(devicePathProblem(path)).toBe(why));
 
   test.each([
-    ...["/dev/sda", "/dev/sdaa", "/dev/vda", "/dev/nvme0n1", "/dev/mmcblk0", "/dev/dasda", "/dev/pmem0", "/dev/nbd0"],
-    ...["/dev/disk/by-path/pci-0000:03:00.0-scsi-0:0:1:0", "/dev/disk/by-id/nvme-A_b+c.1", "/dev/disk/by-diskseq/3"],
-    ...["/dev/mapper/mpatha", "/dev/block/8:0"],
+    "/dev/sda",
+    "/dev/sdaa",
+    "/dev/vda",
+    "/dev/nvme0n1",
+    "/dev/mmcblk0",
+    "/dev/dasda",
+    "/dev/pmem0",
+    "/dev/nbd0",
+    "/dev/disk/by-path/pci-0000:03:00.0-scsi-0:0:1:0",
+    "/dev/disk/by-id/nvme-A_b+c.1",
+    "/dev/disk/by-diskseq/3",
+    "/dev/mapper/mpatha",
+    "/dev/block/8:0",
   ])("%s may be one", (path) => expect(devicePathProblem(path)).toBeUndefined());
 
   test("names by discovery order are told apart from stable ones", () => {
