@@ -127,7 +127,7 @@ function mdadm(argv: readonly string[]): { readonly exitCode: number; readonly s
 const serialOf = (at: number): string => (at === 0 ? "LOOP" : `LOOP${at + 1}`);
 
 /** `dieAt`: the n-th program is the last thing before the power goes. */
-function hostOn(
+export function hostOn(
   devices: readonly LoopDevice[],
   dieAt = Number.POSITIVE_INFINITY,
 ): { readonly host: Host; readonly calls: () => number } {
@@ -160,7 +160,12 @@ function hostOn(
     }
     const argv = [program ?? "", ...rest.map(word)];
     if (program === "mount" && argv.includes("vfat"))
-      return mountFat(argv.at(-2) ?? "", argv.at(-1) ?? "", argv.includes("rw"), done);
+      return mountFat(
+        argv.at(-2) ?? "",
+        argv.at(-1) ?? "",
+        argv.some((each) => /^rw(,|$)/.test(each)),
+        done,
+      );
     if (program === "umount" && fat.has(argv.at(-1) ?? "")) return unmountFat(argv.at(-1) ?? "", done);
     if (program === "udevadm" && rest[0] === "info") {
       const at = devices.findIndex(({ path }) => argv.some((each) => each === path || each === `--name=${path}`));

@@ -4,6 +4,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { decodeBootEnv } from "../../iso/bootenv.ts";
+import { readEnv, writeEnv } from "../../iso/esp.ts";
+import { copyLoader, isBootEqual } from "../../iso/mirror/loader.ts";
+import type { MirrorDisk } from "../../iso/mirror/model.ts";
 import { twinOf } from "../../iso/uuids.ts";
 import { standingOf } from "../../provision/install/standing.ts";
 import { openState } from "../../state/open.ts";
@@ -14,6 +17,7 @@ import {
   documentFor,
   dropMedium,
   errorOf,
+  hostOn,
   install,
   inventoryOf,
   Killed,
@@ -156,6 +160,53 @@ describe.skipIf(reason !== undefined)("installing to two disks [needs root, loop
     sh("cmp", nodesOf(first)[0] ?? "", nodesOf(second)[0] ?? "");
     // Only its half of the firmware's part was written beside the arrays, whose stand-in writes to the first disk.
     expect(sh("cmp", "-n", String(MIB), nodesOf(second)[4] ?? "", "/dev/zero")).toBe("");
+  }, 120_000);
+
+  test("the boot loader of one is copied to the other by the real tools: file by file, and only what differs", async () => {
+    const [first, second] = [blank(), blank()];
+    expect(errorOf(await install([first, second]))).toBe("");
+    const { host } = hostOn([first, second]);
+    const asMirror = (device: LoopDevice): MirrorDisk => ({
+      path: device.path,
+      partitions: new Map(nodesOf(device).map((node, at) => [at + 1, node])),
+      espPartUuid: (tableOf(device)[1]?.uuid ?? "").toLowerCase(),
+      sectorBytes: 512,
+      isInSync: true,
+      lacking: [],
+    });
+    const [from, to] = [asMirror(first), asMirror(second)];
+    expect(await copyLoader(host, from, to)).toEqual({ ok: true, value: false });
+    // A newer environment on the one, and everything of a blank disk on the other.
+    const esp = nodesOf(first)[1] ?? "";
+    const env = await readEnv(host, esp);
+    if (!env.ok) throw new Error(env.error.message);
+    const written = await writeEnv(host, esp, { ...env.value, generation: env.value.generation + 1 });
+    expect(written.ok).toBe(true);
+    sh("dd", "if=/dev/zero", `of=${second.path}`, "bs=440", "count=1", "conv=notrunc,fsync", "status=none");
+    for (const at of [0, 1])
+      sh(
+        "dd",
+        "if=/dev/zero",
+        `of=${nodesOf(second)[at] ?? ""}`,
+        "bs=1M",
+        "count=1",
+        "conv=notrunc,fsync",
+        "status=none",
+      );
+    expect(await isBootEqual(host, from, to)).toBe(false);
+    expect(await copyLoader(host, from, to)).toEqual({ ok: true, value: true });
+    expect(await isBootEqual(host, from, to)).toBe(true);
+    expect(lookAtLoader(second)).toBe(lookAtLoader(first));
+    const copied = await readEnv(host, nodesOf(second)[1] ?? "");
+    expect(copied.ok && copied.value.generation).toBe(env.value.generation + 1);
+    sh("cmp", "-n", "440", first.path, second.path);
+    sh("cmp", nodesOf(first)[0] ?? "", nodesOf(second)[0] ?? "");
+    // The volume is its own: its id is that of its partition.
+    expect(
+      sh("blkid", "-p", "-s", "UUID", "-o", "value", nodesOf(second)[1] ?? "")
+        .replace("-", "")
+        .toLowerCase(),
+    ).toBe(to.espPartUuid.slice(0, 8));
   }, 120_000);
 
   test("power lost after any program: the next boot goes on with both disks, without a second consent", async () => {
