@@ -25,7 +25,22 @@ const inArray = (inventory: Inventory, uuid: string, edit: (array: MdArray) => M
   arrays: inventory.arrays.map((array) => (array.uuid === uuid ? edit(array) : array)),
 });
 
+/** A header of ours; of the volume behind it nothing is shown. */
+function afterFormat(inventory: Inventory, step: FormatStep, isWhole: boolean): Inventory {
+  return change(inventory, [step.device.path], (disk) => ({
+    ...disk,
+    signatures: [signature(disk, "crypto_LUKS", step.uuid, isWhole ? step.label : undefined)],
+  }));
+}
+
+interface FormatStep {
+  readonly device: { readonly path: string };
+  readonly uuid: string;
+  readonly label: string;
+}
+
 export function afterStep(inventory: Inventory, step: StorageStep, isWhole: boolean): Inventory {
+  if ((step.kind as string) === "luks:format") return afterFormat(inventory, step as unknown as FormatStep, isWhole);
   switch (step.kind) {
     case "disk:wipe": {
       if (!isWhole) return inventory;

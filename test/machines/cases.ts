@@ -26,12 +26,12 @@ export const intentOf = (step: StepBase, isOpen: boolean): Intent => ({
 });
 
 /** An earlier run that got as far as it got: what it left on the disks, in the journal and in the records. */
-function earlierRun(g: Draw, inventory: Inventory, names: readonly string[]): Case {
-  let document = drawDocument(g, fc, inventory, names);
+function earlierRun(g: Draw, inventory: Inventory, names: readonly string[], hasVolumes: boolean): Case {
+  let document = drawDocument(g, fc, inventory, names, hasVolumes);
   const planned = (): StoragePlan => planStorage({ document, inventory, owned: [], intents: [], uuid: countedUuids() });
   let plan = planned();
   for (let tries = 0; plan.steps.length === 0 && tries < 5; tries += 1) {
-    document = drawDocument(g, fc, inventory, names);
+    document = drawDocument(g, fc, inventory, names, hasVolumes);
     plan = planned();
   }
   const done = g(fc.nat, { max: plan.steps.length });
@@ -47,16 +47,16 @@ function earlierRun(g: Draw, inventory: Inventory, names: readonly string[]): Ca
   return { document, inventory: left, memory: { intents, owned: isRecorded ? plan.owned : [] } };
 }
 
-export function drawCase(g: Draw): Case {
+export function drawCase(g: Draw, hasVolumes = false): Case {
   const start = machine(g(() => fc.constantFrom(...machineNames)));
   const names = g(() => fc.shuffledSubarray(["data", "logs", "photos"], { minLength: 3 }));
   if (g(fc.boolean)) {
     const memory = { owned: [], intents: [] };
-    return { document: drawDocument(g, fc, start, names), inventory: start, memory };
+    return { document: drawDocument(g, fc, start, names, hasVolumes), inventory: start, memory };
   }
-  const earlier = earlierRun(g, start, names);
+  const earlier = earlierRun(g, start, names, hasVolumes);
   // The same document again, or another one with the same names.
-  return g(fc.boolean) ? earlier : { ...earlier, document: drawDocument(g, fc, earlier.inventory, names) };
+  return g(fc.boolean) ? earlier : { ...earlier, document: drawDocument(g, fc, earlier.inventory, names, hasVolumes) };
 }
 
 /** No UUID is chosen twice: other ones than in the earlier run. */

@@ -1,7 +1,8 @@
 /** Documents for a machine: sound, loose, greedy and mistaken ones, and what a node remembers of earlier runs. */
 import type fc from "fast-check";
-import type { DeviceRef, DeviceSelector, DiskSpec, Document, RaidSpec } from "../../config/document.ts";
+import type { DeviceRef, DeviceSelector, DiskSpec, Document, LuksSpec, RaidSpec } from "../../config/document.ts";
 import type { Disk, Inventory } from "../../kit/disk.ts";
+import { NOT_IN_RELEASE } from "../../provision/storage.ts";
 import { storageDocument } from "./machines.ts";
 
 export type Draw = fc.GeneratorValue;
@@ -11,6 +12,8 @@ type StorageDocument = ReturnType<typeof storageDocument>;
 export type Arbitraries = Pick<typeof fc, "boolean" | "constantFrom" | "integer" | "nat" | "shuffledSubarray">;
 
 const MIB = 1024 * 1024;
+/** Encrypted volumes, where this release has them. */
+export const areVolumesThere = !(NOT_IN_RELEASE as readonly string[]).includes("luks");
 
 export function drawReference(g: Draw, a: Arbitraries, disks: readonly Disk[]): DeviceRef {
   const disk = disks[g(a.nat, { max: Math.max(0, disks.length - 1) })];
@@ -42,7 +45,13 @@ function drawSound(g: Draw, a: Arbitraries, disk: Disk): DeviceRef {
   return own[g(a.nat, { max: own.length - 1 })] ?? disk.path;
 }
 
-export function drawDocument(g: Draw, a: Arbitraries, { disks }: Inventory, names: readonly string[]): StorageDocument {
+export function drawDocument(
+  g: Draw,
+  a: Arbitraries,
+  { disks }: Inventory,
+  names: readonly string[],
+  hasVolumes = false,
+): StorageDocument {
   const bounds = { minLength: Math.min(disks.length, 6), maxLength: Math.min(disks.length, 8) };
   const order = g(() => a.shuffledSubarray([...disks.keys()], bounds));
   let next = 0;
@@ -63,7 +72,18 @@ export function drawDocument(g: Draw, a: Arbitraries, { disks }: Inventory, name
   };
   const plain: DiskSpec[] = [];
   const arrays: RaidSpec[] = [];
+  const volumes: LuksSpec[] = [];
+  const volume = (name: string, at: number, device: DeviceRef): LuksSpec => ({
+    ...common(name, at),
+    device,
+    unlock: "passphrase",
+    passphrase: "correct horse",
+  });
   for (const [at, name] of names.slice(0, g(a.integer, { min: 1, max: 3 })).entries()) {
+    if (hasVolumes && g(a.integer, { min: 0, max: 3 }) === 0) {
+      volumes.push(volume(name, at, reference()));
+      continue;
+    }
     if (g(a.boolean)) {
       plain.push({ ...common(name, at), device: reference() });
       continue;
@@ -76,7 +96,9 @@ export function drawDocument(g: Draw, a: Arbitraries, { disks }: Inventory, name
     if (devices.length >= least) arrays.push({ ...common(name, at), level, devices, spares });
     else arrays.push({ ...common(name, at), level: 1, devices, spares });
   }
-  return storageDocument({ disks: plain, raid: arrays });
+  const bare = arrays.find((array) => array.filesystem === "none");
+  if (hasVolumes && bare !== undefined && g(a.boolean)) volumes.push(volume("vault", 9, `/dev/md/${bare.name}`));
+  return storageDocument({ disks: plain, raid: arrays, luks: volumes });
 }
 
 export type { Document, StorageDocument };

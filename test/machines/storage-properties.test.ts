@@ -14,7 +14,7 @@ import type { Intent } from "../../state/model.ts";
 import { afterStep } from "./after.ts";
 import { drawCase, freshUuids, inputOf, intentOf, tell } from "./cases.ts";
 import type { StorageDocument } from "./generated.ts";
-import { drawReference } from "./generated.ts";
+import { areVolumesThere, drawReference } from "./generated.ts";
 import { install } from "./judged.ts";
 import { machine, machineNames, recordedMachine, storageDocument } from "./machines.ts";
 import { replay } from "./recorded.ts";
@@ -29,7 +29,7 @@ const ids = (plan: StoragePlan): readonly string[] => plan.steps.map((step) => s
 
 const keepsToConsent = (planner: Planner) =>
   fc.property(fc.gen(), (g) => {
-    const drawn = drawCase(g);
+    const drawn = drawCase(g, areVolumesThere);
     const complaints = broken(planner(inputOf(drawn)).steps, drawn.document, drawn.inventory, drawn.memory);
     if (complaints.length > 0) throw new Error(`${complaints.join("\n")}\n${tell(drawn)}`);
   });

@@ -43,6 +43,15 @@ export function broken(
   const complaints: string[] = [];
   const { touch, destroy, kept } = consentOf(document, inventory, memory);
   const never = new Set(inventory.disks.filter(isNever).map((disk) => disk.path));
+  const holdsOurOwn = (path: string): boolean =>
+    inventory.disks.some(
+      (disk) =>
+        disk.path === path &&
+        disk.signatures.length > 0 &&
+        disk.signatures.every(
+          ({ type, uuid = "" }) => /^(crypto_LUKS|linux_raid_member)$/.test(type) && kept.has(bare(uuid)),
+        ),
+    );
   const inner = new Map(
     inventory.arrays.flatMap(({ uuid, filesystemUuid }) =>
       filesystemUuid === undefined ? [] : [[bare(uuid), bare(filesystemUuid)] as const],
@@ -72,8 +81,11 @@ export function broken(
       if (kept.has(inner.get(bare(array)) ?? "")) complaints.push(`${step.id} makes a kept filesystem again`);
       continue;
     }
+    // Nor is one inside a volume of ours, on a disk or on an array of ours: header and array stay.
+    const isInVolume = path.startsWith("/dev/mapper/corium-luks-");
     for (const disk of destroys)
-      if (!destroy.has(disk)) complaints.push(`${step.id} destroys ${disk} without the document's consent`);
+      if (!destroy.has(disk) && !(isInVolume && holdsOurOwn(disk)))
+        complaints.push(`${step.id} destroys ${disk} without the document's consent`);
   }
   return complaints;
 }

@@ -57,14 +57,15 @@ export function touchedBy(
       return found.length === 0 || found.includes(undefined) ? undefined : found.flatMap((each) => each ?? []);
     };
     const array = /^\/dev\/disk\/by-id\/md-uuid-(.*)$/.exec(path)?.[1];
-    const name = /^\/dev\/(?:md\/|mapper\/(?:corium-)?)([^/]+)$/.exec(path)?.[1];
+    const name = /^\/dev\/md\/([^/]+)$/.exec(path)?.[1];
+    const volume = /^\/dev\/mapper\/corium-luks-([^/]+)$/.exec(path)?.[1];
     const partition = /^\/dev\/disk\/by-partuuid\/(.*)$/.exec(path)?.[1];
     for (const step of steps.map(named)) {
       const devices = [...(step.members ?? []), ...(step.spares ?? [])].map((each) => each.path);
       if (array !== undefined && step.uuid !== undefined && bare(step.uuid) === bare(array) && devices.length > 0)
         return via(devices);
-      if (name !== undefined && step.name === name && (devices.length > 0 || step.device !== undefined))
-        return via(devices.length > 0 ? devices : [step.device?.path]);
+      if (name !== undefined && step.name === name && devices.length > 0) return via(devices);
+      if (volume !== undefined && step.name === volume && step.device !== undefined) return via([step.device.path]);
       if (partition !== undefined && step.layout?.partitions.some((each) => each.partUuid === partition) === true)
         return via([step.device?.path]);
       const made = step.arrays?.find((each) => each.name === name || bare(each.uuid) === bare(array ?? "-"));
