@@ -16,8 +16,16 @@ export function readMark(text: string): string | undefined {
   return /^[0-9a-f]{32}\n$/.test(id) ? id.trimEnd() : undefined;
 }
 
-/** Parts of a GPT and nothing else: no partition that could be read, no content of any other kind. */
-export const hasTornTable = (disk: Disk): boolean =>
-  disk.partitions.length === 0 &&
-  disk.signatures.length > 0 &&
-  disk.signatures.every(({ type, device }) => device === disk.path && (type === "gpt" || type === "PMBR"));
+/**
+ * Parts of a GPT and nothing else. The kernel may show partitions of it (`gpt` on its command line does without the MBR),
+ * but nobody can tell their names: udev reads them from a whole table only. What lies in them was there before the disk
+ * was found blank, and nobody could see it.
+ */
+export const hasTornTable = (disk: Disk): boolean => {
+  const whole = disk.signatures.filter(({ device }) => device === disk.path);
+  return (
+    whole.length > 0 &&
+    whole.every(({ type }) => type === "gpt" || type === "PMBR") &&
+    disk.partitions.every(({ label, partUuid }) => label === undefined && partUuid === undefined)
+  );
+};

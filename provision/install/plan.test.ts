@@ -71,6 +71,13 @@ describe("planInstall", () => {
     const goesOn = plan(inventory(torn), { marks });
     expect(goesOn.findings).toEqual([]);
     expect(goesOn.steps[0]).toMatchObject({ id: "install:partition", layout: { diskGuid: guid(id) } });
+    // A kernel that does without the MBR shows partitions, but udev no names.
+    const nameless = partitioned("a", id, "x").partitions.map(({ path, number, sizeBytes }) => ({
+      path,
+      number,
+      sizeBytes,
+    }));
+    expect(plan(inventory({ ...torn, partitions: nameless }), { marks }).findings).toEqual([]);
     // The mark alone is nothing: it may have been left under what somebody put on the disk since.
     const since = { ...torn, signatures: [...torn.signatures, ext4] };
     expect(codes(inventory(since), { marks })).toEqual(["holds-data"]);

@@ -120,14 +120,11 @@ export class BlockMachine {
     for (const disk of this.disks) this.readTable(disk);
   }
 
-  /** As the kernel reads it; the backup is looked at only with `gpt` on its command line. */
+  /** As the kernel reads it; with `gpt` on its command line it needs no MBR, and takes the backup for a damaged primary. */
   readTable(disk: VolatileDisk): void {
-    const table = this.readsBackup
-      ? tableOn(disk)
-      : isTable(disk.read("0:table"))
-        ? (disk.read("0:table") as Table)
-        : undefined;
-    if (table === undefined || disk.read("0:pmbr") !== true) this.#tables.delete(disk);
+    const primary = disk.read("0:pmbr") === true ? disk.read("0:table") : undefined;
+    const table = this.readsBackup ? tableOn(disk) : isTable(primary) ? primary : undefined;
+    if (table === undefined) this.#tables.delete(disk);
     else this.#tables.set(disk, table);
   }
 
@@ -168,9 +165,10 @@ export class BlockMachine {
     return device.type === "disk" && disk !== undefined ? this.#tables.get(disk) : undefined;
   }
 
+  /** As udev knows it: it reads names from a whole table only. */
   partitionOf(device: Device): Table["partitions"][number] | undefined {
     const [disk] = device.disks;
-    if (device.type !== "part" || disk === undefined) return undefined;
+    if (device.type !== "part" || disk?.read("0:pmbr") !== true) return undefined;
     return this.#tables.get(disk)?.partitions.find(({ startBytes }) => startBytes === device.base);
   }
 

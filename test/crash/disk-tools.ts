@@ -98,7 +98,7 @@ function lsblkNode(machine: BlockMachine, device: Device): unknown {
     serial: device.type === "disk" ? device.disks[0]?.serial : null,
     subsystems: "block:virtio:pci",
     mountpoints: machine.mounts.filter((mount) => mount.device.path === device.path).map(({ point }) => point),
-    partn: part?.number ?? null,
+    partn: device.type === "part" ? Number(/\d+$/.exec(device.kernelName)?.[0]) : null,
     partuuid: part?.uuid ?? null,
     partlabel: part?.name ?? null,
     ...(children.length === 0 ? {} : { children: children.map((child) => lsblkNode(machine, child)) }),
