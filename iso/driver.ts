@@ -4,7 +4,7 @@ import type { AppError } from "../kit/app-error.ts";
 import type { BootFacts } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import type { Result } from "../kit/result.ts";
-import { newestEnv } from "./bootenv.ts";
+import { newBootEnv, newestEnv } from "./bootenv.ts";
 import type { BootEnv, Slot } from "./bootenv.ts";
 import { decide } from "./bootstate.ts";
 import type { Request } from "./bootstate.ts";
@@ -25,6 +25,18 @@ export async function bootState(host: Runner, facts: BootFacts, request: Request
   const plain = `/dev/disk/by-partuuid/${booted}`;
   const work = (): Promise<Result<string, AppError>> => answer(host, facts, { request, slot, booted: plain });
   return facts.isMirrored === true ? withEspLock(host, work) : work();
+}
+
+/**
+ * Of a disk that booted although its installation had not ended: GRUB takes slot A where it finds no environment, or one
+ * that power cut short. Without one the node could never change its slot.
+ */
+export async function completeEnv(host: Runner, facts: BootFacts): Promise<Result<void, AppError>> {
+  const esp = facts.partUuids?.esp;
+  if (facts.mode !== "disk" || esp === undefined || facts.installation === undefined) return ok(undefined);
+  const device = `/dev/disk/by-partuuid/${esp}`;
+  const found = await readEnv(host, device);
+  return found.ok ? ok(undefined) : writeEnv(host, device, newBootEnv(facts.installation));
 }
 
 interface Asked {

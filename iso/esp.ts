@@ -9,6 +9,8 @@ import type { BootEnv } from "./bootenv.ts";
 
 export type Runner = Pick<Host, "exec" | "files" | "clock">;
 
+/** Where one is mounted for a moment. */
+export const ESP_FOLDER = "/run/corium/esp";
 const LOCK = "/run/corium/esp.lock";
 const LOCK_WAIT_MS = 120_000;
 /** Nobody needs it for so long: its holder was killed. */
@@ -60,7 +62,7 @@ export async function withEsp<T>(
   device: string,
   mode: "ro" | "rw",
   use: (folder: string) => Promise<Result<T, AppError>>,
-  folder = "/run/corium/esp",
+  folder = ESP_FOLDER,
 ): Promise<Result<T, AppError>> {
   const made = await host.files.mkdir(folder, { mode: 0o700 });
   if (!made.ok) return made;

@@ -217,11 +217,17 @@ if [ -f ($medium)/corium/config.yaml ]; then
 fi
 if regexp 'console=' "$args"; then set consoles=""; fi
 
-# A disk that holds an installed Corium is booted rather than installed again.
+# A disk that holds an installed Corium is booted rather than installed again. Power lost at the end of an installation
+# may leave an empty environment: that one is gone on with.
 set installed=""
 for file in (hd*,gpt2)/corium/env; do
   if [ -f "$file" -a -z "$installed" ]; then
-    if regexp --set=1:installed '^\\((hd[0-9]+,gpt2)\\)' "$file"; then set default=installed; fi
+    set id=""
+    if load_env -f "$file" id; then
+      if [ -n "$id" ]; then
+        if regexp --set=1:installed '^\\((hd[0-9]+,gpt2)\\)' "$file"; then set default=installed; fi
+      fi
+    fi
   fi
 done
 

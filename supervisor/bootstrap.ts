@@ -22,6 +22,7 @@ import type { SecretSourceField } from "../provision/driver.ts";
 import type { Secret } from "../kit/secret.ts";
 import { probeCluster, readFacts, readImageTime, resolveSecrets } from "../provision/driver.ts";
 import { readVolumeFacts } from "../provision/storage/driver.ts";
+import { completeEnv } from "../iso/driver.ts";
 import { finishTable } from "../provision/install/table/driver.ts";
 import { readMirror } from "../iso/mirror/driver.ts";
 import { stateOf } from "../iso/mirror/parse.ts";
@@ -80,8 +81,8 @@ async function bootstrapFromDisk(services: BootstrapServices): Promise<Outcome> 
 
 async function healTable({ host, boot, state, reporter }: BootstrapServices): Promise<void> {
   for (const partition of await statePartitions(host, boot)) {
-    const healed = await finishTable(host, partition);
-    if (!healed.ok) reporter.warn(`the name of the state partition could not be corrected: ${healed.error.message}`);
+    const healed = await finishTable(host, partition, () => completeEnv(host, boot));
+    if (!healed.ok) reporter.warn(`the installation could not be completed: ${healed.error.message}`);
     else if (healed.value) {
       const message = "the installation was completed: power was lost in its last act";
       state.events.add({ atMs: host.clock.nowMs(), kind: "install-completed", severity: "info", message });

@@ -2,6 +2,7 @@
 import type { Inventory } from "../../../kit/disk.ts";
 import type { Host } from "../../../kit/ports.ts";
 import { findMounts } from "../../../disks/driver.ts";
+import { ESP_FOLDER } from "../../../iso/esp.ts";
 import { hasTornTable, readMark } from "../mark.ts";
 
 const minuteMs = 60_000;
@@ -25,6 +26,7 @@ export async function readMarks(host: Host, inventory: Inventory): Promise<Reado
  */
 export async function releaseMounts(host: Host): Promise<void> {
   for (const { point } of (await findMounts(host)).toReversed()) {
-    if (point.startsWith(`${mountRoot}/`)) await host.exec({ argv: ["umount", point], timeoutMs: 10 * minuteMs });
+    if (point === ESP_FOLDER || point.startsWith(`${mountRoot}/`))
+      await host.exec({ argv: ["umount", point], timeoutMs: 10 * minuteMs });
   }
 }

@@ -5,18 +5,10 @@ import type { Result } from "../../../kit/result.ts";
 import type { StepContext, StepExecutor, StepState } from "../../../kit/step.ts";
 import type { BootStep, PartitionStep } from "../model.ts";
 import { confirmDevices } from "../../../disks/steps/driver.ts";
-import { BOOT_ENV_PATH, encodeBootEnv, newBootEnv } from "../../../iso/bootenv.ts";
+import { BOOT_ENV_PATH, decodeBootEnv, newBootEnv } from "../../../iso/bootenv.ts";
+import { writeEnv } from "../../../iso/esp.ts";
 import { ok } from "../../../kit/result.ts";
-import {
-  ddStdinArgv,
-  minuteMs,
-  partitionPath,
-  settle,
-  tool,
-  vfatMode,
-  whenMounted,
-  withMount,
-} from "../block/driver.ts";
+import { ddStdinArgv, minuteMs, partitionPath, settle, tool, whenMounted } from "../block/driver.ts";
 import { installingMark } from "../mark.ts";
 import { installingScript, isTable, STATE_NAME, STATE_NUMBER, stateName } from "../table.ts";
 
@@ -86,8 +78,10 @@ async function checkBootable(step: BootStep, { host }: StepContext): Promise<Res
     const dump = await host.exec({ argv: ["sfdisk", "--json", device.path], timeoutMs: minuteMs });
     if (dump.exitCode !== 0 || !isComplete(dump)) return ok("todo");
     const seen = await whenMounted(host, partitionPath(espPartUuid), "vfat", async (mounted) => {
-      const env = await host.files.stat(`${mounted}/${BOOT_ENV_PATH}`);
-      return env.ok && env.value !== null;
+      // It may be there and empty: of a file on FAT the name is durable before its size is.
+      const bytes = await host.files.read(`${mounted}/${BOOT_ENV_PATH}`);
+      const env = bytes.ok ? decodeBootEnv(bytes.value) : bytes;
+      return env.ok && env.value.id === step.installation;
     });
     if (!seen.ok || seen.value === "todo") return seen;
   }
@@ -104,9 +98,7 @@ const isComplete = (dump: ExecResult): boolean =>
  */
 async function makeBootable(step: BootStep, { host }: StepContext): Promise<Result<void, AppError>> {
   for (const { espPartUuid } of step.disks) {
-    const written = await withMount(host, partitionPath(espPartUuid), "vfat", "rw", (mounted) =>
-      host.files.write(`${mounted}/${BOOT_ENV_PATH}`, encodeBootEnv(newBootEnv(step.installation)), { mode: vfatMode }),
-    );
+    const written = await writeEnv(host, partitionPath(espPartUuid), newBootEnv(step.installation));
     if (!written.ok) return written;
   }
   for (const { device } of step.disks) {
@@ -127,12 +119,19 @@ async function makeBootable(step: BootStep, { host }: StepContext): Promise<Resu
  * Power may have been lost between the two halves of the last act; the disk booted all the same. Its name is made
  * right then, so that no installer takes it for half-made. The kernel keeps its own copy of the table meanwhile.
  */
-export async function finishTable(host: Host, statePartition: string): Promise<Result<boolean, AppError>> {
+export async function finishTable(
+  host: Host,
+  statePartition: string,
+  complete: () => Promise<Result<void, AppError>> = async () => ok(undefined),
+): Promise<Result<boolean, AppError>> {
   const argv = ["lsblk", "-ndo", "PKNAME", statePartition];
   const parent = (await host.exec({ argv, timeoutMs: minuteMs })).stdout.trim();
   if (!/^[\w!.-]+$/.test(parent)) return ok(false);
   const dump = await host.exec({ argv: ["sfdisk", "--json", `/dev/${parent}`], timeoutMs: minuteMs });
   if (dump.exitCode !== 0 || isComplete(dump)) return ok(false);
+  // What comes before the name: an unusable boot environment would stay one for ever.
+  const completed = await complete();
+  if (!completed.ok) return completed;
   const named = await tool(host, quietly(relabelArgv(`/dev/${parent}`)));
   return named.ok ? ok(true) : named;
 }
