@@ -29,8 +29,18 @@ function writeFile(mount: Mount, inside: string, value: string | null, owner?: s
 export function onPortWrite(machine: BlockMachine, path: string, node: FakeNode | undefined): void {
   const found = within(machine, path);
   if (found === undefined) return;
-  writeFile(found.mount, found.inside, node === undefined ? null : textOf(node.content));
-  flush(found.mount.device);
+  const { mount, inside } = found;
+  const value = node === undefined ? null : textOf(node.content);
+  // FAT keeps the size in the folder's entry, and rename writes a new one: the port's syncs make the name durable and
+  // leave the size to the next write-back (fs/fat/namei_vfat.c, vfat_rename).
+  if (mount.type === "vfat" && value !== null) {
+    writeFile(mount, inside, "");
+    flush(mount.device);
+    writeFile(mount, inside, value, mount.point);
+    return;
+  }
+  writeFile(mount, inside, value);
+  flush(mount.device);
 }
 
 /** libfdisk's order (gpt_write_disklabel): entries, then header, the backup first; each is synced before the next. */
@@ -145,6 +155,14 @@ export function installTools(machine: BlockMachine): Tools {
       const to = option(argv, "of");
       if (to === undefined)
         return textOf(contentOf(machine, fake, request, option(argv, "if") ?? "-") ?? new Uint8Array());
+      const file = within(machine, to);
+      if (file !== undefined) {
+        const value = textOf(contentOf(machine, fake, request, "-") ?? new Uint8Array());
+        writeFile(file.mount, file.inside, value);
+        fake.put(to, bytesOf(value));
+        settled(machine, file.mount.device, fake);
+        return "";
+      }
       const device = machine.find(to);
       const content = contentOf(machine, fake, request, option(argv, "if") ?? "-");
       if (device === undefined || content === undefined) return failed("dd: failed to open");

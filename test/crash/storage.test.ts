@@ -1,5 +1,5 @@
 /** The storage of a first boot (disks, array, filesystems, mounts), cut at every call that it makes of the machine. */
-// budget: 400 s
+// budget: 900 s
 import { describe, expect, test } from "bun:test";
 import { readInventory } from "../../disks/driver.ts";
 import { diskExecutors } from "../../disks/steps/driver.ts";
@@ -226,12 +226,12 @@ test("power lost, a process killed or a call failed anywhere: the next run ends 
   expect(flaws.slice(0, 5)).toEqual([]);
   expect(calls).toBeGreaterThan(200);
   expect(deaths).toBeGreaterThan(200);
-}, 200_000);
+}, 600_000);
 
 test("the same with tools that leave flushing to us", async () => {
   const { flaws } = await survey((onCall) => subject({ machine: lazy }, onCall), { ways: CUTS });
   expect(flaws.slice(0, 5)).toEqual([]);
-}, 200_000);
+}, 600_000);
 
 describe("the check can fail", () => {
   const controls: Readonly<Record<string, Sabotage & { readonly finds: RegExp }>> = {
@@ -255,6 +255,6 @@ describe("the check can fail", () => {
       const { flaws } = await survey((onCall) => subject(sabotage, onCall), { ways: CUTS, isControl: true });
       expect(flaws[0]?.problem).toMatch(finds);
     },
-    200_000,
+    600_000,
   );
 });
