@@ -19,6 +19,10 @@ import { liveBoot, type TestImage } from "./image.ts";
 import type { DiskOptions } from "./options.ts";
 import { withVm } from "./vm.ts";
 
+const awaiting = (install: string): string => `api: { enabled: true, awaitConfig: true }\ninstall: ${install}\n`;
+/** Of the disk that most tests start from; it wipes nothing. */
+export const INSTALL_DOCUMENT = awaiting("{ disk: { serial: system } }");
+
 interface Kind {
   /** Of the cache's folder. */
   readonly name: string;
@@ -28,8 +32,7 @@ interface Kind {
   readonly disks: readonly string[];
 }
 
-const awaiting = (install: string): string => `api: { enabled: true, awaitConfig: true }\ninstall: ${install}\n`;
-const single: Kind = { name: "installed", document: awaiting("{ disk: { serial: system } }"), disks: ["system"] };
+const single: Kind = { name: "installed", document: INSTALL_DOCUMENT, disks: ["system"] };
 const pair: Kind = {
   name: "mirrored",
   document: awaiting("{ disk: { serial: first }, mirror: { serial: second } }"),
@@ -46,19 +49,13 @@ export interface Installation {
   /** Of a disk beside it that no document names. */
   readonly bystanderLog: string;
   readonly sizeBytes: number;
-  readonly document: string;
 }
 
 /** What that installation wrote, write by write. */
 export async function installationLog(image: TestImage): Promise<Installation> {
   const folder = await installedFolder(image, single);
   const log = join(folder, "writes.log");
-  return {
-    log,
-    bystanderLog: join(folder, "bystander.log"),
-    sizeBytes: SIZE_MIB * 1024 * 1024,
-    document: single.document,
-  };
+  return { log, bystanderLog: join(folder, "bystander.log"), sizeBytes: SIZE_MIB * 1024 * 1024 };
 }
 
 /** The qcow2 image, never to be written. */

@@ -2,7 +2,9 @@ import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createRaw, sha256 } from "./disk.ts";
+import { createRaw, readAt, runTool, sha256, writeAt } from "./disk.ts";
+import { readGpt } from "./gpt.ts";
+import { ReplayedImage } from "./replayed-image.ts";
 import { parseWriteLog, readWriteLog, replay, seeded, survivors, type LogEntry, type WriteLog } from "./write-log.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "corium-log-"));
@@ -62,6 +64,49 @@ test("what was flushed is never lost, what came after may be", () => {
     for (const sector of [2, 3]) if (!left.includes(sector)) lost.add(sector);
   }
   expect(lost).toEqual(new Set([2, 3]));
+});
+
+test("cut after cut in memory, the disk is the one that a replay from the start makes", () => {
+  const image = new ReplayedImage(log);
+  for (const at of [1, 7, Math.floor(all / 2), all]) {
+    const cut = { at, seed: at * 3 };
+    const path = createRaw(join(directory, `replayed-${at}`), 64);
+    replay(log, survivors(log, cut), path);
+    image.cutAt(cut);
+    const disk = image.view(0, 64 * 1024 * 1024);
+    expect(sha256(disk.extract(join(directory, `extracted-${at}`)))).toBe(sha256(path));
+    expect(disk.read(1024, 8192)).toEqual(readAt(path, 1024, 8192));
+  }
+  expect(() => image.cutAt({ at: 1, seed: 1 })).toThrow("forward only");
+});
+
+test("a base is under what the log wrote", () => {
+  const base = createRaw(join(directory, "base"), 1);
+  writeAt(base, 3 * 512, new Uint8Array(1024).fill(9));
+  const image = new ReplayedImage(made, base);
+  image.finish();
+  const bytes = image.view(0, 1024 * 1024).read(0, 6 * 512);
+  expect([0, 1, 2, 3, 4, 5].map((sector) => bytes[sector * 512])).toEqual([1, 2, 3, 4, 9, 0]);
+  expect(image.view(512, 512).read(0, 1)[0]).toBe(2);
+});
+
+test("both copies of a GPT are read, and one with a wrong checksum is none", async () => {
+  const path = createRaw(join(directory, "gpt"), 8);
+  await runTool(
+    ["sfdisk", "--quiet", path],
+    'label: gpt\nstart=2048, size=2048, name="first"\nstart=4096, size=2048, name="second"\n',
+  );
+  const look = () => readGpt((offset, length) => readAt(path, offset, length), 8 * 1024 * 1024);
+  const before = look();
+  expect(before.hasMbr).toBe(true);
+  expect(before.primary?.map(({ name, startBytes }) => [name, startBytes])).toEqual([
+    ["first", 1024 ** 2],
+    ["second", 2 * 1024 ** 2],
+  ]);
+  expect(before.backup).toEqual(before.primary);
+  writeAt(path, 1024 + 60, new Uint8Array([1]));
+  expect(look().primary).toBeUndefined();
+  expect(look().backup).toEqual(before.backup);
 });
 
 test("the control that ignores flushes loses what was acknowledged: the check can fail", () => {
