@@ -108,6 +108,7 @@ describe("a mirrored system", () => {
     second.name = "vdc";
     show();
     await tend();
+    expect(mirror.isCopying()).toBe(true);
     expect(told[1]).toStartWith("info: taken back into the mirror and being copied to: /dev/vdc3, /dev/vdc4");
     show();
     await tend();
@@ -122,6 +123,14 @@ describe("a mirrored system", () => {
     ]);
     expect(disks.map(generation)).toEqual([1, 1]);
     expect(host.calls.some((call) => call.startsWith("exec mkfs"))).toBe(false);
+  });
+
+  test("a copy that a restart cut off goes on, in arrays that nobody writes to as well", async () => {
+    const { disks, tend, show, isCopying } = machine();
+    disks[1].state = "spare";
+    show();
+    await tend();
+    expect(isCopying()).toBe(true);
   });
 
   test("a disk with no boot loader, or another one, gets that of the disk with the newest environment", async () => {
@@ -174,7 +183,7 @@ describe("a mirrored system", () => {
     const total = await calls();
     expect(total).toBeGreaterThan(30);
     for (let dieAt = 1; dieAt <= total; dieAt += 1) await calls(dieAt);
-  });
+  }, 60_000);
 
   test("while another program has the ESPs, both wait: one is not read as empty, and not written twice at once", async () => {
     const mirror = machine();

@@ -18,7 +18,10 @@ export async function readMirrorArrays(
   for (const name of names.ok ? names.value.filter((each) => /^md\d+$/.test(each)) : []) {
     const uuid = await host.files.readText(`/sys/block/${name}/md/uuid`);
     const role = uuid.ok ? roleOfArray(installation, uuid.value) : undefined;
-    if (role !== undefined) arrays.push({ role, path: `/dev/${name}`, members: await readMembers(host, name) });
+    if (role === undefined) continue;
+    const state = await host.files.readText(`/sys/block/${name}/md/array_state`);
+    const isAutoReadOnly = state.ok && state.value.trim() === "read-auto";
+    arrays.push({ role, path: `/dev/${name}`, isAutoReadOnly, members: await readMembers(host, name) });
   }
   return arrays;
 }

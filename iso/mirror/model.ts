@@ -17,6 +17,8 @@ export interface MirrorArray {
   readonly role: MirroredRole;
   /** `/dev/md127`. */
   readonly path: string;
+  /** As assembled, before anything wrote to it: nothing is copied to a member then. */
+  readonly isAutoReadOnly: boolean;
   readonly members: readonly MirrorMember[];
 }
 

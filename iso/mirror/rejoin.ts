@@ -26,6 +26,7 @@ export async function rejoin(host: Runner, mirror: Mirror, installation: string)
       // The array comes first on the line: mdadm takes it for a device otherwise.
       await host.exec({ argv: ["mdadm", array.path, "--fail", "detached", "--remove", "detached"], timeoutMs });
     }
+    if (array.members.some(({ state }) => state === "joining")) await makeWritable(host, array);
     if (array.members.filter(({ state }) => state !== "gone").length >= MIRROR_WIDTH) continue;
     for (const disk of mirror.disks.filter(({ lacking }) => lacking.includes(array.role))) {
       const path = disk.partitions.get(numberOf(array.role));
@@ -35,6 +36,11 @@ export async function rejoin(host: Runner, mirror: Mirror, installation: string)
     }
   }
   return { added, problems };
+}
+
+/** Root and boot slots are never written to: without this a copy to their new member would wait for ever. */
+async function makeWritable(host: Runner, { path, isAutoReadOnly }: MirrorArray): Promise<void> {
+  if (isAutoReadOnly) await host.exec({ argv: ["mdadm", "--readwrite", path], timeoutMs });
 }
 
 async function takeBack(
@@ -59,6 +65,7 @@ async function takeBack(
       },
     );
   }
+  await makeWritable(host, array);
   const again = await host.exec({ argv: ["mdadm", array.path, "--re-add", path], timeoutMs });
   if (again.exitCode === 0) return path;
   // Its bitmap reaches back no longer: what is on it is stale, and it is copied from the start. mdadm makes no new member

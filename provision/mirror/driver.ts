@@ -60,6 +60,8 @@ async function join({ members }: MirrorJoinStep, { host }: StepContext): Promise
       ["--remove", "failed"],
     ])
       await host.exec({ argv: ["mdadm", array, ...who], timeoutMs: minuteMs });
+    // Nothing is copied to a member of an array that nobody wrote to yet; one that is writable says so, and is no failure.
+    await host.exec({ argv: ["mdadm", "--readwrite", array], timeoutMs: minuteMs });
     const path = partitionPath(partUuid);
     const examined = await host.exec({ argv: ["mdadm", "--examine", "--export", path], timeoutMs: minuteMs });
     // Power was lost after it was added: mdadm makes no new member of one whose superblock is still there.

@@ -29,6 +29,8 @@ export interface FakeDisk {
 export interface FakeMirror {
   readonly host: FakeHost;
   readonly disks: readonly [FakeDisk, FakeDisk];
+  /** Whether each array was made writable, so that a copy goes on. */
+  readonly isCopying: () => boolean;
   /** What the kernel shows after a change of the disks. */
   readonly show: () => void;
   /** Power comes back: nothing is mounted, and what was not unmounted yet is not on the ESP. */
@@ -57,6 +59,8 @@ export function fakeMirror(env: string): FakeMirror {
   const disks = [disk("vda", INSTALLATION), disk("vdb", twinOf(INSTALLATION))] as const;
   const there = (): readonly FakeDisk[] => disks.filter(({ isThere }) => isThere);
   const mounts = new Map<string, FakeDisk>();
+  /** Arrays that something wrote to: state and data from the first mount on. */
+  const written = new Set(["/dev/md124", "/dev/md125"]);
   const diskOf = (path: string): FakeDisk | undefined =>
     there().find(
       ({ name, installation }) =>
@@ -109,6 +113,10 @@ export function fakeMirror(env: string): FakeMirror {
       return members.map((each, at) => `MD_DEVICE_${each}_ROLE=${at}\nMD_DEVICE_${each}_DEV=/dev/${each}\n`).join("");
     }
     if (argv.includes("--zero-superblock")) return "";
+    if (argv.includes("--readwrite")) {
+      written.add(path);
+      return "";
+    }
     if (argv.includes("--remove")) {
       for (const each of disks) if (!each.isThere && argv.includes("detached")) each.state = "out";
     } else if (found !== undefined) {
@@ -194,6 +202,7 @@ export function fakeMirror(env: string): FakeMirror {
     }
     MIRRORED_ROLES.forEach((role, at) => {
       const array = `/sys/block/md${120 + at}/md`;
+      host.put(`${array}/array_state`, written.has(`/dev/md${120 + at}`) ? "clean\n" : "read-auto\n");
       host.put(`${array}/uuid`, `${guidOf(arrayUuidOf(INSTALLATION, role).replaceAll(":", ""))}\n`);
       for (const { name, state } of disks.filter((each) => each.state !== "out"))
         host.put(`${array}/dev-${name}${numberOf(role)}/state`, `${state}\n`);
@@ -205,5 +214,5 @@ export function fakeMirror(env: string): FakeMirror {
     host.boot();
     show();
   };
-  return { host, disks, show, reboot };
+  return { host, disks, show, reboot, isCopying: () => written.size === MIRRORED_ROLES.length };
 }
