@@ -27,12 +27,11 @@ const [ENV_FOLDER = "", ENV_NAME = ""] = BOOT_ENV_PATH.split("/");
  */
 export async function copyLoader(host: Runner, from: MirrorDisk, to: MirrorDisk): Promise<Result<boolean, AppError>> {
   if (!(await isLoaderEqual(host, from, to))) {
-    for (const part of [makeEsp, copyCore, copyCode]) {
+    // Boot code last of these: a BIOS that finds none takes the other disk, one that finds some waits in GRUB for the rest.
+    for (const part of [makeEsp, fillEsp, copyCore, copyCode]) {
       const done = await part(host, from, to);
       if (!done.ok) return done;
     }
-    const filled = await fillEsp(host, from, to);
-    if (!filled.ok) return filled;
   }
   // Last, and in place.
   const wanted = await readEnv(host, partition(from, "esp"));
