@@ -8,6 +8,7 @@ export const KNOWN_ARGUMENTS: readonly string[] = [
   "corium.ntp",
   "corium.luks-pcr7",
   "corium.mode",
+  "corium.rescue",
   "corium.slot",
   "corium.installation",
   "corium.root",

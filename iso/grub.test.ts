@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BIOS_MODULES, installedGrubConfig, ipxeScript, mediumEarlyConfig, mediumGrubConfig } from "./grub.ts";
@@ -64,6 +64,19 @@ describe("GRUB configuration", () => {
     for (const text of [scripts.installed, scripts.medium]) {
       expect(text).toContain('set superusers="corium"');
       for (const entry of text.match(/menuentry .*/g) ?? []) expect(entry).toContain("--unrestricted");
+    }
+  });
+
+  test("the rescue menu has an entry on disk and on the medium, and no other entry starts it", () => {
+    for (const text of [scripts.installed, scripts.medium]) {
+      const entries = text.split(/^(?=\s*menuentry )/m).slice(1);
+      const rescuing = entries.filter((entry) => entry.includes("systemd.unit=corium-rescue.target"));
+      expect(rescuing.map((entry) => /"([^"]*)"/.exec(entry)?.[1])).toEqual([expect.stringContaining("rescue menu")]);
+      expect(text.slice(0, text.indexOf("menuentry"))).toContain('set rescue=""');
+      expect(text).toMatch(/^\s*(?:if )?linux .* \$args \$rescue/m);
+    }
+    for (const [, unit = ""] of scripts.installed.matchAll(/systemd\.unit=(\S+?)"/g)) {
+      expect(existsSync(join(import.meta.dir, "rootfs/usr/lib/systemd/system", unit))).toBe(true);
     }
   });
 

@@ -23,6 +23,9 @@ const FIXED_ARGS = [
 /** Used unless the arguments given name a console themselves. */
 const DEFAULT_CONSOLES = "console=tty0 console=ttyS0,115200";
 
+/** Instead of the node, or of the live system: the menu, with file systems checked and damaged ones not mounted. */
+const RESCUE_ARGS = "corium.rescue=1 systemd.unit=corium-rescue.target";
+
 export const fixedKernelArgs = (): string => FIXED_ARGS.join(" ");
 
 /** A name without a password: entries boot, but nobody gets the editor or the command line of GRUB. */
@@ -132,6 +135,8 @@ else
   set slot="$chosen"
 fi
 
+set rescue=""
+
 # load_slot LETTER: kernel, initramfs and arguments of that slot; fails when any of them can't be read.
 function load_slot {
   if [ "$1" = "B" ]; then set boot_number=4 ; set root_number=6; else set boot_number=3 ; set root_number=5; fi
@@ -147,7 +152,7 @@ function load_slot {
     probe --set=part_state --part-uuid ($disk,gpt7)
     probe --set=part_data --part-uuid ($disk,gpt8)
     if regexp 'console=' "$args"; then set consoles=""; fi
-    if linux ($disk,gpt$boot_number)/vmlinuz ${fixedKernelArgs()} $consoles corium.mode=disk corium.slot=$1 corium.installation=$installation corium.roothash=$roothash corium.hashoffset=$hashoffset corium.part.esp=$part_esp corium.part.boot=$part_boot corium.part.root=$part_root corium.part.state=$part_state corium.part.data=$part_data $args; then
+    if linux ($disk,gpt$boot_number)/vmlinuz ${fixedKernelArgs()} $consoles corium.mode=disk corium.slot=$1 corium.installation=$installation corium.roothash=$roothash corium.hashoffset=$hashoffset corium.part.esp=$part_esp corium.part.boot=$part_boot corium.part.root=$part_root corium.part.state=$part_state corium.part.data=$part_data $args $rescue; then
       initrd ($disk,gpt$boot_number)/initrd
     else
       false
@@ -188,6 +193,10 @@ if [ "$state_other" = "good" ]; then
     start $other $slot
   }
 fi
+menuentry "Corium rescue menu (slot $slot)" --unrestricted {
+  set rescue="${RESCUE_ARGS}"
+  start $slot $other
+}
 `;
 }
 
@@ -231,13 +240,19 @@ for file in (hd*,gpt2)/corium/env; do
   fi
 done
 
-menuentry "Corium ${image.version} live system: install, look, rescue" --id live --unrestricted {
-  linux ($medium)/corium/vmlinuz ${fixedKernelArgs()} $consoles corium.mode=live corium.roothash=${image.rootHash} corium.hashoffset=${image.hashOffsetBytes} $args
+function start_live {
+  linux ($medium)/corium/vmlinuz ${fixedKernelArgs()} $consoles corium.mode=live corium.roothash=${image.rootHash} corium.hashoffset=${image.hashOffsetBytes} $args $rescue
   if [ -f ($medium)/corium/baked.img ]; then
     initrd ($medium)/corium/initrd ($medium)/corium/baked.img
   else
     initrd ($medium)/corium/initrd
   fi
+  boot
+}
+
+set rescue=""
+menuentry "Corium ${image.version} live system: install, look" --id live --unrestricted {
+  start_live
 }
 if [ -n "$installed" ]; then
   menuentry "Corium on disk ($installed)" --id installed --unrestricted {
@@ -245,6 +260,10 @@ if [ -n "$installed" ]; then
     configfile ($installed)/EFI/debian/grub.cfg
   }
 fi
+menuentry "Corium ${image.version} rescue menu: for what is installed on disks" --id rescue --unrestricted {
+  set rescue="${RESCUE_ARGS}"
+  start_live
+}
 `;
 }
 

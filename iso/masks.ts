@@ -48,6 +48,9 @@ export const MASKED_UNITS = [
   "motd-news.timer",
 ] as const;
 
+/** What systemd starts for `rescue` on the command line is the menu, not a shell; emergency.target is a file of ours. */
+export const RESCUE_NAMES = ["rescue.target"] as const;
+
 /**
  * Generators act on the command line and on disks before any unit: a debug shell, commands to run, partitions to
  * mount, sshd on vsock. Those that stay: corium-console-generator, and systemd-cryptsetup-generator for the volumes that

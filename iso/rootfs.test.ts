@@ -12,7 +12,7 @@ const valuesOf = (text: string, key: string): readonly string[] =>
   [...text.matchAll(new RegExp(`^${key}=(.*)$`, "gm"))].flatMap(([, value]) => (value ?? "").split(" "));
 
 /** The generator as it is but for the file that it reads. */
-function consolesOf(cmdline: string): readonly string[] {
+function consolesOf(cmdline: string, target = "multi-user"): readonly string[] {
   const folder = mkdtempSync(join(tmpdir(), "consoles-"));
   try {
     const given = join(folder, "cmdline");
@@ -22,7 +22,7 @@ function consolesOf(cmdline: string): readonly string[] {
     writeFileSync(join(folder, "generator"), script.replaceAll("/proc/cmdline", given));
     const ran = Bun.spawnSync(["sh", join(folder, "generator"), join(folder, "out")]);
     expect(ran.stderr.toString()).toBe("");
-    const wants = join(folder, "out/multi-user.target.wants");
+    const wants = join(folder, `out/${target}.target.wants`);
     return existsSync(wants)
       ? readdirSync(wants)
           .map((name) => name.replace(/^.*@|\.service$/g, ""))
@@ -39,6 +39,20 @@ describe("consoles", () => {
     expect(consolesOf("console=ttyAMA0 console=hvc0 console=ttyS3,9600")).toEqual(["hvc0", "tty1", "ttyAMA0", "ttyS3"]);
     expect(consolesOf("quiet")).toEqual(["tty1", "ttyS0"]);
     expect(consolesOf("console=../../x console=null console= console=ttyS0;reboot")).toEqual(["tty1", "ttyS0"]);
+  });
+
+  test("the rescue menu is on the same terminals, and ends the console of its own", () => {
+    for (const cmdline of ["quiet console=tty0 console=ttyS1,115200n8", "quiet"]) {
+      for (const target of ["corium-rescue", "emergency"])
+        expect(consolesOf(cmdline, target)).toEqual(consolesOf(cmdline));
+    }
+    const menu = unit("corium-rescue@.service");
+    expect(valuesOf(menu, "Conflicts")).toContain("corium-console@%i.service");
+    expect(valuesOf(menu, "After")).toContain("corium-console@%i.service");
+    expect(unit("emergency.target")).not.toMatch(/^(?:Requires|Wants)=/m);
+    const target = unit("corium-rescue.target");
+    expect(target).not.toMatch(/^(?:Requires|Requisite|BindsTo|Condition|Assert)/m);
+    expect(valuesOf(target, "Wants").filter((name) => /apid|bootstrap|k0s|multi-user/.test(name))).toEqual([]);
   });
 
   test("B116: the default names its speed, and a console of one's own replaces it instead of standing beside it", () => {

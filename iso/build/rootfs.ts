@@ -3,7 +3,7 @@ import { chmodSync, cpSync, existsSync, mkdirSync, rmSync, symlinkSync, unlinkSy
 import { dirname, join } from "node:path";
 import { Glob } from "bun";
 import { installedGrubConfig } from "../grub.ts";
-import { MASKED_GENERATORS, MASKED_UNITS } from "../masks.ts";
+import { MASKED_GENERATORS, MASKED_UNITS, RESCUE_NAMES } from "../masks.ts";
 import { PRUNED, PRUNED_MODULES, VAR_FOLDERS } from "../packages.ts";
 import { INSTALLED_FILES, addTree, inRoot, kernelOf, unpackBase } from "./base.ts";
 import type { Base } from "./base.ts";
@@ -44,6 +44,7 @@ function configure(root: string, boot: BootFiles): void {
   for (const generator of MASKED_GENERATORS) {
     replaceWithLink(root, `etc/systemd/system-generators/${generator}`, "/dev/null");
   }
+  for (const name of RESCUE_NAMES) replaceWithLink(root, `usr/lib/systemd/system/${name}`, "corium-rescue.target");
   inRoot(root, ["systemd-sysusers"]);
   inRoot(root, ["systemctl", "preset-all"]);
   inRoot(root, ["systemctl", "set-default", "multi-user.target"]);
@@ -80,7 +81,7 @@ export function makeRootfs(base: Base, boot: BootFiles, options: { repository: s
     boot: boot.key,
     trees: hashTrees(trees),
     grub: installedGrubConfig(),
-    lists: [MASKED_UNITS, MASKED_GENERATORS, PRUNED, PRUNED_MODULES, VAR_FOLDERS],
+    lists: [MASKED_UNITS, MASKED_GENERATORS, RESCUE_NAMES, PRUNED, PRUNED_MODULES, VAR_FOLDERS],
     recipe: hashTrees([import.meta.path]),
   });
   const folder = cached(options.cache, "rootfs", key, (root) => {

@@ -84,6 +84,8 @@ describe("the medium", () => {
         for (const unit of ["getty@tty1", "serial-getty@ttyS0", "debug-shell", "emergency", "rescue"]) {
           expect(await shell.must(`systemctl show -P LoadState ${unit}.service`)).toBe("masked");
         }
+        expect(await shell.must("systemctl show -P Id rescue.target")).toBe("corium-rescue.target");
+        expect(await shell.must("systemctl show -P Wants emergency.target")).toMatch(/^corium-rescue@\S+/);
         expect(await shell.must("cut -d: -f2 /etc/shadow | sort -u")).toBe("!*");
         expect(
           await shell.must(
