@@ -97,7 +97,29 @@ export const bluestore = (): readonly Imprint[] => [
   at(0, ascii("bluestore block device\n8f4a2c1e-7d3b-4c6f-9e0a-1b2c3d4e5f60\n")),
 ];
 
-/** An uberblock in each slot; `L0` and `L1` stand at the start, `L2` and `L3` at the end. */
+/** The configuration of a pool in XDR, as it stands in each label: names, and strings or 64-bit numbers. */
+function poolConfiguration(pairs: Readonly<Record<string, string | bigint>>): Uint8Array {
+  const padded = (text: string): Uint8Array => {
+    const bytes = new Uint8Array(Math.ceil(text.length / 4) * 4);
+    bytes.set(ascii(text));
+    return bytes;
+  };
+  const words = (...values: readonly number[]): Uint8Array =>
+    block(values.length * 4, (view) => values.forEach((value, index) => view.setUint32(index * 4, value)));
+  const parts: Uint8Array[] = [Uint8Array.of(1, 1, 0, 0), words(0, 1)];
+  for (const [name, value] of Object.entries(pairs)) {
+    const shown =
+      typeof value === "string"
+        ? [words(9, 1, value.length), padded(value)]
+        : [words(8, 1), block(8, (view) => view.setBigUint64(0, value))];
+    const pair = [words(name.length), padded(name), ...shown];
+    const size = 8 + pair.reduce((sum, each) => sum + each.length, 0);
+    parts.push(words(size, size), ...pair);
+  }
+  return new Uint8Array(Buffer.concat([...parts, words(0, 0)]));
+}
+
+/** An uberblock in each slot, and the pool's configuration, which newer versions of libblkid go by; `L0` and `L1` stand at the start, `L2` and `L3` at the end. */
 export function zfsLabels(sizeBytes: number, where: readonly ("L0" | "L1" | "L2" | "L3")[]): readonly Imprint[] {
   const label = 256 * KIB;
   const end = Math.floor(sizeBytes / label) * label;
@@ -109,7 +131,19 @@ export function zfsLabels(sizeBytes: number, where: readonly ("L0" | "L1" | "L2"
       view.setBigUint64(slot * KIB + 16, BigInt(slot + 1), true);
     }
   });
-  return where.map((name) => at(starts[name] + 128 * KIB, uberblocks));
+  const configuration = poolConfiguration({
+    version: 5000n,
+    name: "tank",
+    state: 0n,
+    txg: 4n,
+    pool_guid: 0x1122334455667788n,
+    top_guid: 0x2233445566778899n,
+    guid: 0x2233445566778899n,
+  });
+  return where.flatMap((name) => [
+    at(starts[name] + 16 * KIB, configuration),
+    at(starts[name] + 128 * KIB, uberblocks),
+  ]);
 }
 
 /** Metadata of 8.4 at the very end of the device. */
@@ -120,6 +154,11 @@ export const drbd = (): readonly Imprint[] => [
       view.setBigUint64(0, 100_000n);
       view.setBigUint64(40, 0x1122334455667788n);
       view.setUint32(60, 0x8374026b);
+      view.setUint32(64, 72);
+      view.setInt32(68, -8);
+      view.setUint32(72, 1237);
+      view.setInt32(76, -72);
+      view.setUint32(80, 4096);
     }),
   ),
 ];
