@@ -33,6 +33,17 @@ function consolesOf(cmdline: string, target = "multi-user"): readonly string[] {
   }
 }
 
+test("an array that a slow machine starts late is waited for longer than systemd would by itself", () => {
+  const manager = readFileSync(join(lib, "system.conf.d/50-corium.conf"), "utf8");
+  const arrays = readFileSync(
+    join(import.meta.dir, "rootfs-storage/usr/lib/systemd/system/corium-arrays.service"),
+    "utf8",
+  );
+  const [minutes] = /^DefaultDeviceTimeoutSec=(\d+)min$/m.exec(manager)?.slice(1) ?? [];
+  const [seconds] = /^TimeoutStartSec=(\d+)$/m.exec(arrays)?.slice(1) ?? [];
+  expect(Number(minutes) * 60).toBeGreaterThan(2 * Number(seconds));
+});
+
 describe("consoles", () => {
   test("B117: the screen is on every port that the command line names, not on ttyS0 for ever", () => {
     expect(consolesOf("quiet console=tty0 console=ttyS1,115200n8")).toEqual(["tty1", "ttyS1"]);
