@@ -2,7 +2,7 @@
  * Whatever makes a disk hold data, on a real block device: seen by the real tools through the inventory, refused by
  * name without consent, blank after a wipe; and a disk beside it that nobody named keeps each of its bytes.
  */
-// budget: 240 s
+// budget: 400 s
 import { spawnSync } from "node:child_process";
 import { closeSync, constants, openSync } from "node:fs";
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
