@@ -1,4 +1,4 @@
-// budget: 1800 s
+// budget: 3600 s
 /**
  * Disks of somebody else: refused by name before anything is written, gone through with consent, and never touched
  * when nobody named them. One machine from the live system to its second boot; QEMU's write counters and the bytes
