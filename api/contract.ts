@@ -109,6 +109,14 @@ export interface NodeAnswer {
       readonly active: number;
       readonly expected: number;
       readonly progressPercent?: number;
+      /** Absent in what an older node says. */
+      readonly members?: readonly {
+        readonly device?: string;
+        readonly serial?: string;
+        readonly role?: number;
+        /** `missing`: a recorded disk that is no member now. */
+        readonly state: "active" | "rebuilding" | "spare" | "failed" | "detached" | "missing";
+      }[];
     }[];
     readonly mounts: readonly {
       readonly path: string;
@@ -191,6 +199,13 @@ export interface InstallBody {
 export interface InstallAnswer {
   readonly installing: true;
   readonly warnings: readonly Finding[];
+}
+
+export interface ReplaceAnswer {
+  readonly status: "planned" | "replacing";
+  readonly steps: readonly { readonly id: string; readonly title: string }[];
+  readonly warnings: readonly Finding[];
+  readonly operation?: string;
 }
 
 export interface ConfigAnswer {

@@ -24,11 +24,13 @@ import { seedReader } from "../provision/seed/driver.ts";
 import type { State } from "../state/open.ts";
 import { memoryState, openState } from "../state/open.ts";
 import { closeAbandoned } from "../supervisor/abandoned.ts";
+import { arrayDuty } from "../supervisor/array-duty.ts";
 import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
 import type { MirrorWatch } from "../supervisor/mirror-watch.ts";
 import { watchMirror } from "../supervisor/mirror-watch.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { createInstaller } from "../supervisor/installer.ts";
+import { identityReader } from "../supervisor/disk-identities.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
 import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
 import { isReKeyed } from "../supervisor/re-key.ts";
@@ -163,6 +165,9 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const bootstrap = bootstrapControl(host, paths);
   const inventoryOf = () => readInventory(host, boot ?? { mode: "disk" });
   const volumes = nodeVolumes(host, state);
+  const identities = identityReader(host);
+  const sayOf = (line: string): void => say(`corium serve: ${line}`);
+  const duty = arrayDuty({ host, state, version, parse, inventory: inventoryOf, identities, say: sayOf }, paths.runDir);
   const status = createStatus({
     host,
     paths,
@@ -172,6 +177,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     collectors: nodeCollectors(host, state, {
       hardware: hardwareReader(),
       volumes,
+      identities,
       ...(boot === undefined ? {} : { boot }),
     }),
     ...(boot === undefined ? {} : { boot }),
@@ -203,6 +209,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
       ? { install: createInstaller({ host, state, version, boot, readInventory: inventoryOf }) }
       : {}),
     volumes,
+    disks: duty.disks,
   };
   const { handle } = createApi(services);
   const created = await host.files.mkdir(paths.runDir, { mode: 0o755 });
@@ -235,10 +242,15 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     notify("WATCHDOG=1");
   }, WATCHDOG_MS);
   if (boot?.isMirrored === true) keepMirror(boot.installation ?? "", host, state, io);
+  const ending = new AbortController();
+  // Elsewhere than on a node the arrays are somebody else's.
+  const isWatched = options.isNode && stateProblem === undefined;
+  const watching = isWatched ? duty.watch(AbortSignal.any([io.signal, ending.signal])) : undefined;
   const isDisabled = await watchOwnDocument({ services, state, mode, findOwn, say, signal: io.signal });
   clearInterval(watchdog);
   notify("STOPPING=1");
-  await Promise.all([remote.close(), local.close()]);
+  ending.abort();
+  await Promise.all([remote.close(), local.close(), watching]);
   state.close();
   return isDisabled ? EXIT_DISABLED : 0;
 }

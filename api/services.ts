@@ -10,6 +10,7 @@ import type { Secret } from "../kit/secret.ts";
 import type { KnownVolume } from "../luks/model.ts";
 import type { State } from "../state/open.ts";
 import type { Installer } from "../supervisor/installer.ts";
+import type { ArrayDuty } from "../supervisor/array-duty.ts";
 import type { ConfigStatusAnswer, DiskAnswer, HealthAnswer, NodeAnswer } from "./contract.ts";
 import type { Enrolment } from "./enrolment.ts";
 
@@ -30,6 +31,8 @@ export interface ApiServices {
   /** On a live system only. */
   readonly install?: Installer;
   readonly volumes: VolumeService;
+  /** One disk in the place of another. */
+  readonly disks: ArrayDuty["disks"];
 }
 
 export interface ParsedText {

@@ -1,7 +1,9 @@
 /** The gate: which changes a node in service takes, all or nothing. */
 import type { FieldChange, Removal } from "../api/contract.ts";
 import type { Document } from "../config/document.ts";
+import { withStandIns } from "../config/replaced.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
+import type { ReplacedDisk } from "../kit/disk.ts";
 import { clusterConfig } from "../k0s/cluster-config.ts";
 import { type Change, diffFields, type Gone } from "./fields.ts";
 import { withFingerprints } from "./fingerprint.ts";
@@ -31,6 +33,8 @@ export interface DiffOptions {
   readonly fingerprintKey: string;
   /** The operator owns what the patch overrides. */
   readonly ownPatch?: boolean;
+  /** On this node: a document may name either of the two. */
+  readonly replaced?: readonly ReplacedDisk[];
 }
 
 const CHART_HINT =
@@ -84,7 +88,8 @@ const publicChange = ({ name, path, class: fieldClass, ...sides }: Change, key: 
 });
 
 export function diffDocuments(baseline: Document, proposal: Document, options: DiffOptions): DocumentDiff {
-  const { changes, gone } = diffFields(baseline, proposal);
+  const replaced = options.replaced ?? [];
+  const { changes, gone } = diffFields(withStandIns(baseline, replaced), withStandIns(proposal, replaced));
   const addresses = options.addresses ?? {};
   const configs = { baseline: configOf(baseline, addresses), proposal: configOf(proposal, addresses) };
   const removed = findRemoved(baseline, proposal, gone, configs);

@@ -2,6 +2,7 @@
 import { parse } from "yaml";
 import type { Document } from "../config/document.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
+import type { ReplacedDisk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { RenderedFile } from "../kit/rendered.ts";
 import { joins } from "../k0s/argv.ts";
@@ -27,6 +28,7 @@ export interface PlanInput {
   readonly fingerprintKey: string;
   /** The operator owns what the patch overrides. */
   readonly ownPatch?: boolean;
+  readonly replaced?: readonly ReplacedDisk[];
 }
 
 export type FileChange =
@@ -58,6 +60,7 @@ export function planApply(input: PlanInput): ApplyPlan {
     addresses,
     fingerprintKey,
     ownPatch: input.ownPatch === true,
+    replaced: input.replaced ?? [],
   });
   const nothing = { files: [], timers: { gone: [], wanted: [] }, charts: [], restarts: [], consequences: [], undo: [] };
   if (diff.result === "unchanged") return { diff, ...nothing, warnings: [] };

@@ -1,12 +1,13 @@
 /** The commands that make a node do one thing. */
 import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
-import type { OperationsAnswer } from "../api/contract.ts";
+import type { OperationsAnswer, ReplaceAnswer } from "../api/contract.ts";
 import type { Arguments } from "./arguments.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { isYes } from "./enroll.ts";
 import { followOperation } from "./follow.ts";
+import { printable } from "./printable.ts";
 
 export const actingCommands: readonly CctlCommand[] = [
   {
@@ -32,6 +33,18 @@ export const actingCommands: readonly CctlCommand[] = [
     summary: "switch the node off",
     flags: [],
     run: (context, given) => act(context, given, "/v1/lifecycle/shutdown", "shut down"),
+  },
+  {
+    words: ["disk", "replace"],
+    operands: "ADDR ARRAY",
+    summary: "put a new disk in the place of one of an array's",
+    flags: [
+      { name: "old", value: "SERIAL", help: "of the disk that goes; also its WWN or path" },
+      { name: "new", value: "SERIAL|PATH", help: "of the disk that comes" },
+      { name: "wipe", help: "destroy what is on the new disk" },
+      { name: "dry-run", help: "show what would be done" },
+    ],
+    run: replaceDisk,
   },
   {
     words: ["retry"],
@@ -62,6 +75,38 @@ async function newestFailed(context: Context, node: string): Promise<string | Re
   return fail("nothing-failed", `${client.value.label} has no failed installation or bootstrap`, {
     hint: `cctl operations ${node}`,
   });
+}
+
+/** The plan first: what is lost on the new disk stands in it. */
+async function replaceDisk(context: Context, given: Arguments): Promise<Result<number, AppError>> {
+  const [node = "", array] = given.positionals;
+  const { flags } = given;
+  const [old, fresh] = [flags.get("old"), flags.get("new")];
+  if (old === undefined || fresh === undefined) {
+    return fail("usage", "disk replace needs --old and --new", { hint: "cctl disk replace --help" });
+  }
+  const client = await clientFor(context, node);
+  if (!client.ok) return client;
+  const body = { array, old, new: fresh, ...(flags.has("wipe") ? { wipe: true } : {}) };
+  const planned = await client.value.post("/v1/disks/replace?dryRun=true", body);
+  if (!planned.ok) return planned;
+  const { steps, warnings } = planned.value.json as ReplaceAnswer;
+  const isText = context.output === "text";
+  if (isText) {
+    for (const { message } of warnings) context.io.out(`warning: ${printable(message)}\n`);
+    for (const { title } of steps) context.io.out(`- ${printable(title)}\n`);
+  }
+  if (flags.has("dry-run")) {
+    if (!isText) context.io.out(`${planned.value.body.trimEnd()}\n`);
+    return ok(exitStatus.done);
+  }
+  const agreed = await agree(context, `replace the disk on ${client.value.label}`);
+  if (!agreed.ok) return agreed;
+  const answer = await client.value.post("/v1/disks/replace", body);
+  if (!answer.ok) return answer;
+  if (!isText) context.io.out(`${answer.value.body.trimEnd()}\n`);
+  const operation = operationOf(answer.value.json);
+  return operation === undefined ? done(context, "asked for") : watch(context, client.value, operation);
 }
 
 async function act(

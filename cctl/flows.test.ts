@@ -58,6 +58,34 @@ const applying =
 
 const paths = ({ requests }: ScriptedNode): string[] => requests.map(({ method, path }) => `${method} ${path}`);
 
+describe("disk replace", () => {
+  const steps = [{ id: "raid:data:replace:1:add", title: "add disk /dev/vdd (serial C) to array data" }];
+  const replacing = ({ path }: Received): Scripted => {
+    if (path === "/v1/disks/replace?dryRun=true") return { body: { status: "planned", steps, warnings: [] } };
+    if (path === "/v1/disks/replace")
+      return { status: 202, body: { status: "replacing", steps, warnings: [], operation: "op1" } };
+    return { body: `${JSON.stringify(operation("succeeded", { kind: "disk-replace" }))}\n` };
+  };
+  const argv = ["disk", "replace", "node1", "data", "--old", "B", "--new", "C"];
+
+  test("shows the plan, asks, and follows to the end", async () => {
+    const { host, node: peer } = await enrolled(replacing);
+    const ran = await runCctl(host, [...argv, "--wipe"], { answers: ["y"] });
+    expect(ran.out).toBe("- add disk /dev/vdd (serial C) to array data\ndone\n");
+    const sent = peer.requests.filter(({ path }) => path.startsWith("/v1/disks/replace"));
+    expect(sent.map(({ path }) => path)).toEqual(["/v1/disks/replace?dryRun=true", "/v1/disks/replace"]);
+    for (const { body } of sent) expect(JSON.parse(body)).toEqual({ array: "data", old: "B", new: "C", wipe: true });
+  });
+
+  test("without agreement, as a dry run, or with a disk missing in the command, nothing is replaced", async () => {
+    const { host, node: peer } = await enrolled(replacing);
+    expect((await runCctl(host, argv, { answers: ["n"] })).status).toBe(1);
+    expect((await runCctl(host, [...argv, "--dry-run", "--yes"])).status).toBe(0);
+    expect((await runCctl(host, argv.slice(0, -2))).status).toBe(2);
+    expect(paths(peer)).not.toContain("POST /v1/disks/replace");
+  });
+});
+
 describe("apply", () => {
   test("shows the plan, asks, applies against what was planned, and follows to the end", async () => {
     const { host, node: peer } = await enrolled(applying([operation("running"), operation("succeeded")]));

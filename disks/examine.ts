@@ -27,12 +27,14 @@ export function parseExamineExport(stdout: string): Superblock | undefined {
 
 /**
  * Where the first byte of the array is on this member, from `mdadm --examine DEVICE`; undefined when this member does
- * not hold it. In every layout that mdadm makes by default the first chunk is on the member of role 0, on RAID 1 on all.
+ * not hold it. In the layouts that mdadm makes by default the first chunk is on the member of role 0, on RAID 1 on all; on
+ * RAID 6 (left-symmetric: drivers/md/raid5.c, raid5_compute_sector) role 0 begins with Q and the data with role 1.
  */
 export function parseDataStart(stdout: string): number | undefined {
   const offset = /^\s*Data Offset : (\d+) sectors/m.exec(stdout)?.[1];
   const role = /^\s*Device Role : Active device (\d+)/m.exec(stdout)?.[1];
-  const isMirror = /^\s*Raid Level : raid1$/m.test(stdout);
-  if (offset === undefined || role === undefined || (role !== "0" && !isMirror)) return undefined;
+  const level = /^\s*Raid Level : (raid\d+)$/m.exec(stdout)?.[1];
+  if (offset === undefined || role === undefined) return undefined;
+  if (level !== "raid1" && role !== (level === "raid6" ? "1" : "0")) return undefined;
   return Number(offset) * 512;
 }

@@ -289,6 +289,10 @@ describe("parsers", () => {
     const stripe = mirror.replace("Raid Level : raid1", "Raid Level : raid0");
     expect(parseDataStart(stripe)).toBeUndefined();
     expect(parseDataStart(stripe.replace("Active device 1", "Active device 0"))).toBe(1024 * 1024);
+    // On RAID 6 the member of role 0 begins with a checksum.
+    const double = mirror.replace("Raid Level : raid1", "Raid Level : raid6");
+    expect(parseDataStart(double)).toBe(1024 * 1024);
+    expect(parseDataStart(double.replace("Active device 1", "Active device 0"))).toBeUndefined();
   });
 
   test("any text at all gives a value or an error", () => {

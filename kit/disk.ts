@@ -95,6 +95,20 @@ export function sameDisk(a: DiskIdentity, b: DiskIdentity): boolean {
   return a.byPath !== undefined && a.byPath === b.byPath;
 }
 
+/**
+ * A disk of an array that another one took the place of, on request. The document that names the old one goes on to be
+ * true: what it names is a place in the array.
+ */
+export interface ReplacedDisk {
+  readonly array: string;
+  /** `deviceKey` of the reference by which the document named the place. */
+  readonly device: string;
+  readonly old: DiskIdentity;
+  readonly new: DiskIdentity;
+  /** Stable paths of the new disk, by which a later document may name it. */
+  readonly newLinks: readonly string[];
+}
+
 /** A storage object that we made: adopted whenever it is seen again, whatever `wipe` says. */
 export interface OwnedStorage {
   readonly kind: "disk" | "raid" | "luks";

@@ -59,6 +59,38 @@ export const PLANNING_CODES = {
     meaning: "members of one array differ in size, and what is above the smallest is lost",
     cure: "take disks of one size, or live with the loss",
   },
+  "array-not-found": {
+    meaning: "no array of this node has this name",
+    cure: "cctl status lists the arrays",
+  },
+  "array-lost": {
+    meaning: "the array does not run, or has lost more disks than it can",
+    cure: "connect its disks and restart the node; or restore a backup",
+  },
+  "array-busy": {
+    meaning: "the array is being rebuilt or synchronised, and no working member is replaced meanwhile",
+    cure: "wait until that is over: cctl status shows its progress",
+  },
+  "no-redundancy": {
+    meaning: "an array of level 0 can't do without any of its disks",
+    cure: "restore it from a backup",
+  },
+  "not-a-member": {
+    meaning: "the disk to be replaced is not one of the array's",
+    cure: "name one that the hint lists",
+  },
+  "already-member": {
+    meaning: "the disk that shall come is one of the array's already",
+    cure: "name a disk that is not in use",
+  },
+  "other-missing": {
+    meaning: "another disk of the array is missing, and would be replaced instead of the one named",
+    cure: "replace the missing disk first",
+  },
+  "member-too-small": {
+    meaning: "the disk is smaller than the smallest member of the array",
+    cure: "take a disk at least as large",
+  },
   "spare-too-small": {
     meaning: "a spare is smaller than the members that it may have to stand in for",
     cure: "take a spare at least as large as the smallest member",

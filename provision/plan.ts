@@ -1,7 +1,7 @@
 /** Document + facts + what we remember → every step of a first boot, in order. Pure; nothing is left to decide. */
 import type { Document, SecretSource } from "../config/document.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
-import type { Inventory, OwnedStorage } from "../kit/disk.ts";
+import type { Inventory, OwnedStorage, ReplacedDisk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { StepBase } from "../kit/step.ts";
 import type { Intent } from "../state/model.ts";
@@ -40,6 +40,7 @@ export interface BootstrapInput {
   readonly probes: Probes;
   readonly inventory: Inventory;
   readonly owned: readonly OwnedStorage[];
+  readonly replaced?: readonly ReplacedDisk[];
   readonly intents: readonly Intent[];
   readonly secrets: readonly NamedSecret[];
   /** An earlier attempt of ours got as far as k0s. */

@@ -1,14 +1,18 @@
 /** What each kind of storage adds to the plan, and what their planners have in common. */
 import { isUnstableDevice } from "../config/device.ts";
 import type { DeviceRef, Document } from "../config/document.ts";
-import { describeDisk, holdsData } from "../disks/describe.ts";
+import { describeDisk, describeIdentity, holdsData } from "../disks/describe.ts";
 import type { DiskClaim } from "../disks/lint.ts";
 import type { DiskMountStep, DiskStep } from "../disks/model.ts";
 import { wipeStep } from "../disks/plan.ts";
 import { resolveDevice } from "../disks/select.ts";
-import type { Disk, Inventory, MdArray, OwnedStorage } from "../kit/disk.ts";
+import type { AppError } from "../kit/app-error.ts";
+import { fail } from "../kit/app-error.ts";
+import type { Disk, DiskIdentity, Inventory, MdArray, OwnedStorage, ReplacedDisk } from "../kit/disk.ts";
 import { sameDisk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
+import type { Result } from "../kit/result.ts";
+import { ok } from "../kit/result.ts";
 import type { LuksStep, Probed, TpmFacts } from "../luks/model.ts";
 import type { RaidStep } from "../raid/model.ts";
 import type { Intent } from "../state/model.ts";
@@ -21,6 +25,8 @@ export interface StorageInput {
   readonly inventory: Inventory;
   readonly owned: readonly OwnedStorage[];
   readonly intents: readonly Intent[];
+  /** Disks of arrays that others took the place of: the document may name either. */
+  readonly replaced?: readonly ReplacedDisk[];
   /** RFC 9562 version 4. Asked in the document's order, only for what no record has chosen yet. */
   readonly uuid: () => string;
   /** `--wipe-own`: what is ours may be destroyed like anything else, where the document says `wipe: true`. */
@@ -100,11 +106,13 @@ export function resolve(
   listField: string,
   fieldOf: (at: number) => string,
   inventory: Inventory,
+  standIn: (ref: DeviceRef) => DiskIdentity | undefined = () => undefined,
 ): { readonly disks: readonly Disk[]; readonly findings: readonly Finding[] } {
   const disks: Disk[] = [];
   const findings: Finding[] = [];
   for (const [at, ref] of refs.entries()) {
-    const found = resolveDevice(ref, inventory);
+    const instead = standIn(ref);
+    const found = instead === undefined ? resolveDevice(ref, inventory) : findDisk(instead, inventory);
     if (found.ok) {
       const twin = disks.findIndex((disk) => sameDisk(disk.identity, found.value.identity));
       if (twin === -1) disks.push(found.value);
@@ -123,6 +131,13 @@ export function resolve(
     });
   }
   return { disks, findings };
+}
+
+function findDisk(identity: DiskIdentity, inventory: Inventory): Result<Disk, AppError> {
+  const [disk, ...more] = inventory.disks.filter((each) => sameDisk(each.identity, identity));
+  if (disk !== undefined && more.length === 0) return ok(disk);
+  const message = `the disk that took the place of the one named, ${describeIdentity(identity)}, is not here`;
+  return fail("disk-not-found", message, { hint: "connect it" });
 }
 
 const repeated = (path: string, earlier: string, disk: Disk): Finding => ({

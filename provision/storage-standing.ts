@@ -207,7 +207,7 @@ function wholeFilesystem(disk: Disk): Signature | undefined {
 }
 
 /** Of all that this node has made and knows of, in one form. */
-export const madeUuids = (records: Records): readonly string[] =>
+export const madeUuids = (records: Pick<Records, "owned" | "intents">): readonly string[] =>
   [
     ...records.owned.flatMap((each) => [each.uuid, each.filesystemUuid ?? each.uuid]),
     ...records.intents.filter((each) => each.closedAtMs !== undefined).flatMap((each) => chosenUuid(each) ?? []),

@@ -3,14 +3,15 @@
  * same steps in whatever order disks were discovered. A finding of severity error means that no step is planned at
  * all, so that no half of an intent is ever applied.
  */
-import type { DiskSpec, RaidSpec } from "../config/document.ts";
+import { standInFor } from "../config/replaced.ts";
+import type { DeviceRef, DiskSpec, RaidSpec } from "../config/document.ts";
 import { describeDisk, describeIdentity } from "../disks/describe.ts";
 import { filesystemLabel } from "../disks/label.ts";
 import { lintClaims } from "../disks/lint.ts";
 import type { DiskMountStep } from "../disks/model.ts";
 import { byDepth } from "../disks/mount.ts";
 import { filesystemStep, stepDevice } from "../disks/plan.ts";
-import type { OwnedStorage } from "../kit/disk.ts";
+import type { DiskIdentity, OwnedStorage } from "../kit/disk.ts";
 import { sameDisk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import { hasErrors } from "../kit/finding.ts";
@@ -115,7 +116,9 @@ function planDisk(spec: DiskSpec, field: string, input: StorageInput): Part {
 function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
   const fieldOf = (at: number): string =>
     at < spec.devices.length ? `${field}.devices[${at}]` : `${field}.spares[${at - spec.devices.length}]`;
-  const resolved = resolve([...spec.devices, ...spec.spares], `${field}.devices`, fieldOf, input.inventory);
+  const standIn = (ref: DeviceRef): DiskIdentity | undefined => standInFor(spec.name, ref, input.replaced ?? []);
+  const refs = [...spec.devices, ...spec.spares];
+  const resolved = resolve(refs, `${field}.devices`, fieldOf, input.inventory, standIn);
   const { disks } = resolved;
   if (disks.length < spec.devices.length + spec.spares.length)
     return { ...nothing, findings: [...resolved.findings, ...lintMissing(spec.name, field, input)] };

@@ -14,6 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { arrayPath } from "./argv.ts";
 import { renderArrayConfig } from "./render.ts";
 
 // Shell scripts that sleep.
@@ -26,7 +27,14 @@ const folders: string[] = [];
 afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })));
 
 /** A root with one recorded array; `lsblk` shows as many members as asked, one more each second if they trickle in. */
-function machine(options: { members: number; trickle?: boolean; canStart?: boolean; running?: boolean }) {
+function machine(options: {
+  members: number;
+  trickle?: boolean;
+  canStart?: boolean;
+  running?: boolean;
+  /** How many members the kernel misses once it runs: none, when only a spare is not there. */
+  degraded?: number;
+}) {
   const root = mkdtempSync(join(tmpdir(), "corium-arrays-"));
   folders.push(root);
   const put = (path: string, text: string, mode = 0o644): void => {
@@ -40,7 +48,10 @@ function machine(options: { members: number; trickle?: boolean; canStart?: boole
   put("members", String(options.members));
   if (options.running === true) put("sys/block/md127/md/array_state", "active\n");
   const state = join(root, "sys/block/md127/md");
-  const start = options.canStart === false ? "exit 1" : `mkdir -p ${state}; echo clean > ${state}/array_state`;
+  const start =
+    options.canStart === false
+      ? "exit 1"
+      : `mkdir -p ${state}; echo clean > ${state}/array_state; echo ${options.degraded ?? 1} > ${state}/degraded`;
   put(
     "bin/mdadm",
     `#!/bin/sh\necho "$@" >> ${root}/log\ncase "$1" in\n--detail) echo MD_UUID=${uuid} ;;\n--assemble) ${start} ;;\nesac\n`,
@@ -82,6 +93,18 @@ describe("arrays assemble", () => {
     const ran = machine({ members: 1 })("assemble");
     expect(ran).toMatchObject({ status: 0, stdout: "array data is DEGRADED: started with 1 of 2 members\n" });
     expect(ran.mdadm.map(assembled)).toEqual([true]);
+  });
+
+  test("a spare gone for good: the array is started after the same limit, and is not called degraded", () => {
+    const ran = machine({ members: 1, degraded: 0 })("assemble");
+    expect(ran).toMatchObject({ status: 0, stdout: "array data lacks a spare: started with 1 of 2 members\n" });
+    expect(ran.mdadm.map(assembled)).toEqual([true]);
+  });
+
+  test("B031: what an array is called in the kernel, and its disks, decides nothing: only its UUID is asked for", () => {
+    const [line = ""] = machine({ members: 2 })("assemble").mdadm;
+    expect(line).not.toMatch(/\/dev\/(md\d|[sv]d|nvme)/);
+    expect(arrayPath(uuid)).toBe(`/dev/disk/by-id/md-uuid-${uuid}`);
   });
 
   test("an array that can't start is a failure that says how many members are here", () => {

@@ -7,7 +7,7 @@ import type { Executors, StepContext, StepState } from "../kit/step.ts";
 import { arrayPath, assembleArgv, createArgv } from "./argv.ts";
 import type { RaidAssembleStep, RaidConfigStep, RaidCreateStep, RaidStep } from "./model.ts";
 import { parseDetailExport, parseExamineUuid, parseMdstat } from "./parse.ts";
-import type { ArrayReport, RunningArray, WantedArray } from "./report.ts";
+import type { ArrayReport, Identities, RunningArray, WantedArray } from "./report.ts";
 import { reportArrays } from "./report.ts";
 
 const appearTimeoutMs = 30_000;
@@ -37,11 +37,15 @@ export const raidExecutors: Executors<RaidStep> = {
 };
 
 /** Every assembled array, and those of ours that are not. */
-export async function readArrays(host: Host, wanted: readonly WantedArray[]): Promise<readonly ArrayReport[]> {
-  return reportArrays(wanted, await readRunning(host));
+export async function readArrays(
+  host: Host,
+  wanted: readonly WantedArray[],
+  identities?: Identities,
+): Promise<readonly ArrayReport[]> {
+  return reportArrays(wanted, await readRunning(host), identities);
 }
 
-async function readRunning(host: Host): Promise<readonly RunningArray[]> {
+export async function readRunning(host: Host): Promise<readonly RunningArray[]> {
   // Without the md module there is no such file, and no array.
   const mdstat = await host.files.readText("/proc/mdstat");
   if (!mdstat.ok) return [];
@@ -50,14 +54,22 @@ async function readRunning(host: Host): Promise<readonly RunningArray[]> {
       const detail = await host.exec({ argv: ["mdadm", "--detail", "--export", `/dev/${array.device}`] });
       const state = await host.files.readText(`/sys/block/${array.device}/md/array_state`);
       const detached: string[] = [];
+      const slots = new Map<string, { readonly state: string; readonly slot: string }>();
       for (const member of array.members) {
         const node = await host.files.stat(`/sys/class/block/${member.device}`);
         if (node.ok && node.value === null) detached.push(member.device);
+        const folder = `/sys/block/${array.device}/md/dev-${member.device}`;
+        const [flags, slot] = [
+          await host.files.readText(`${folder}/state`),
+          await host.files.readText(`${folder}/slot`),
+        ];
+        if (flags.ok && slot.ok) slots.set(member.device, { state: flags.value.trim(), slot: slot.value.trim() });
       }
       return {
         mdstat: array,
         detail: parseDetailExport(detail.exitCode === 0 ? detail.stdout : ""),
         detached,
+        slots,
         ...(state.ok ? { arrayState: state.value.trim() } : {}),
       };
     }),

@@ -35,6 +35,36 @@ export interface RaidConfigStep extends StepBase {
   readonly files: readonly RenderedFile[];
 }
 
+/** One disk more in an array that runs. */
+export interface RaidAddStep extends StepBase {
+  readonly kind: "raid:add";
+  readonly name: string;
+  readonly uuid: string;
+  readonly member: RaidMember;
+  readonly destroys: readonly DiskIdentity[];
+}
+
+/** Until the array no longer needs the member that goes. */
+export interface RaidRebuildStep extends StepBase {
+  readonly kind: "raid:rebuild";
+  readonly name: string;
+  readonly uuid: string;
+  readonly member: RaidMember;
+  /** The disk that goes, while it is still there. */
+  readonly leaving?: RaidMember;
+}
+
+/** A disk that is no member any more forgets that it was one. */
+export interface RaidRetireStep extends StepBase {
+  readonly kind: "raid:retire";
+  readonly name: string;
+  readonly uuid: string;
+  readonly member: RaidMember;
+  readonly destroys: readonly DiskIdentity[];
+}
+
+export type RaidReplaceStep = RaidAddStep | RaidRebuildStep | RaidRetireStep;
+
 export type RaidStep = RaidCreateStep | RaidAssembleStep | RaidConfigStep;
 
 /** `mdadm --detail --export`. */
@@ -54,6 +84,8 @@ export interface MdstatArray {
   readonly device: string;
   readonly isActive: boolean;
   readonly isReadOnly: boolean;
+  /** Until its first write, as each array is after its start. */
+  readonly isAutoReadOnly: boolean;
   readonly level?: string;
   readonly members: readonly { readonly device: string; readonly isFailed: boolean; readonly isSpare: boolean }[];
   readonly expected?: number;

@@ -43,6 +43,7 @@ describe("parseMdstat", () => {
         device: "md127",
         isActive: false,
         isReadOnly: false,
+        isAutoReadOnly: false,
         members: [{ device: "sda", isFailed: false, isSpare: true }],
       },
     ]);
@@ -89,6 +90,10 @@ describe("reportArrays", () => {
       active: 1,
       expected: 2,
       progressPercent: 29.3,
+      members: [
+        { device: "/dev/sda", state: "active" },
+        { device: "/dev/sdc", state: "active" },
+      ],
     });
   });
 

@@ -63,6 +63,7 @@ function parseArray(head: string, body: string): MdstatArray | undefined {
     device,
     isActive: state === "active",
     isReadOnly: flags.includes("read-only"),
+    isAutoReadOnly: flags.includes("auto-read-only"),
     members: list
       .trim()
       .split(" ")

@@ -16,7 +16,8 @@ export type Requester =
       readonly address: string;
     };
 
-export type OperationKind = "install" | "bootstrap" | "apply" | "reboot" | "shutdown" | "enroll" | "baseline-adopt";
+export type OperationKind =
+  "install" | "bootstrap" | "apply" | "reboot" | "shutdown" | "enroll" | "baseline-adopt" | "disk-replace";
 
 export type OperationPhase =
   "pending" | "running" | "awaiting-confirmation" | "succeeded" | "failed" | "rolled-back" | "cancelled";

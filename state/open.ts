@@ -26,6 +26,8 @@ import { operationsIn } from "./operations.ts";
 import type { OwnedRepository } from "./owned.ts";
 import { ownedIn } from "./owned.ts";
 import { processOwners, readBootId } from "./owners.ts";
+import type { Replacements } from "./replacements.ts";
+import { replacementsIn } from "./replacements.ts";
 import type { Database } from "./sqlite.ts";
 import { isSqliteError, openDatabase } from "./sqlite.ts";
 
@@ -39,6 +41,7 @@ export interface State {
   readonly baseline: BaselineRepository;
   readonly claim: ClaimRepository;
   readonly owned: OwnedRepository;
+  readonly replacements: Replacements;
   readonly meta: Meta;
   readonly bootId: string;
   /** All or nothing; the lock is taken at the start. Not nested. */
@@ -110,6 +113,7 @@ function stateIn(database: Database): State {
     baseline: baselineIn(database),
     claim: claimIn(database),
     owned: ownedIn(database),
+    replacements: replacementsIn(database),
     meta: metaIn(database),
     bootId,
     transaction: (work) => database.transaction(work).immediate(),

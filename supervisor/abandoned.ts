@@ -17,6 +17,9 @@ export function closeAbandoned(state: State, nowMs: number): void {
       case "install":
         if (isInService) state.operations.end(id, { phase: "succeeded" }, nowMs);
         break;
+      case "disk-replace":
+        // The array is rebuilt by the kernel meanwhile: it is gone on with (supervisor/disk-replace.ts).
+        break;
       case "apply":
       case "enroll":
       case "baseline-adopt": {

@@ -168,6 +168,7 @@ export async function inspectAndPlan(
     facts: facts.value,
     probes: await probeCluster(host, document, facts.value),
     ...records,
+    replaced: state.replacements.done(),
     ...(volumes === undefined ? {} : { volumes: volumes.value }),
     secrets: namedSecrets(secrets),
     hasK0sRecord: hasK0sRecord(services),

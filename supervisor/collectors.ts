@@ -8,6 +8,7 @@ import { globalAddresses, parseLinks } from "../provision/facts.ts";
 import { readArrays } from "../raid/driver.ts";
 import { readOverlay } from "../wireguard/driver.ts";
 import type { State } from "../state/open.ts";
+import type { ReadIdentities } from "./disk-identities.ts";
 import { readNodeReady } from "./node-ready.ts";
 import type { Collectors } from "./status.ts";
 import type { Volumes } from "./volumes.ts";
@@ -19,10 +20,12 @@ export function nodeCollectors(
   {
     hardware,
     volumes,
+    identities,
     boot,
   }: {
     readonly hardware: Collectors["hardware"];
     readonly volumes: Pick<Volumes, "read">;
+    readonly identities: ReadIdentities;
     readonly boot?: BootFacts;
   },
 ): Collectors {
@@ -33,15 +36,16 @@ export function nodeCollectors(
       const wanted = state.owned
         .list()
         .filter(({ kind }) => kind === "raid")
-        .map(({ name, uuid }) => {
+        .map(({ name, uuid, disks }) => {
           const spec = levels.get(name);
           return {
             name,
             uuid,
+            disks,
             ...(spec === undefined ? {} : { level: `raid${spec.level}`, memberCount: spec.devices.length }),
           };
         });
-      const reports = await readArrays(host, [...system, ...wanted]);
+      const reports = await readArrays(host, [...system, ...wanted], await identities());
       const joined = joinSystem(reports.slice(0, system.length));
       return [...(joined === undefined ? [] : [joined]), ...reports.slice(system.length)];
     },

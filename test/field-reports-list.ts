@@ -69,6 +69,7 @@ export const AREAS: readonly ReportArea[] = [
     reports: [
       report("B029", "a mirror with one disk missing is not started at boot"),
       report("B030", "the boot stops for ever at a degraded array"),
+      report("B031", "an array comes back under another name, and what uses the old one fails"),
       report("B033", "a mirrored system works until it is started cold with one disk gone"),
       report(
         "B034",

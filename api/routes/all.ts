@@ -1,5 +1,6 @@
 import type { Route } from "../route.ts";
 import { CONFIG_ROUTES } from "./config.ts";
+import { DISK_ROUTES } from "./disks.ts";
 import { EVENT_ROUTES } from "./events.ts";
 import { INSTALL_ROUTES } from "./install.ts";
 import { LIFECYCLE_ROUTES } from "./lifecycle.ts";
@@ -21,5 +22,6 @@ export const ROUTES: readonly Route[] = [
   ...LIFECYCLE_ROUTES,
   ...INSTALL_ROUTES,
   ...VOLUME_ROUTES,
+  ...DISK_ROUTES,
   openApiRoute(() => ROUTES),
 ];

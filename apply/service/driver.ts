@@ -76,6 +76,7 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
     node: baseline,
     fingerprintKey: nodeFingerprintKey(state.meta, host.random),
     ownPatch: request.acknowledge,
+    replaced: state.replacements.done(),
   });
   const no = refusalOf(plan);
   if (no !== undefined) return no;

@@ -73,7 +73,21 @@ overlay      wg0 up, 10.9.0.1/24, port 51820, key PUB=
         },
         management: { claimedBy: "SHA256:abc", unauthenticated: true },
         storage: {
-          arrays: [{ name: "data", level: "raid1", state: "degraded", active: 1, expected: 2, progressPercent: 41.6 }],
+          arrays: [
+            {
+              name: "data",
+              level: "raid1",
+              state: "degraded",
+              active: 1,
+              expected: 2,
+              progressPercent: 41.6,
+              members: [
+                { device: "/dev/vdb", serial: "A", role: 0, state: "active" },
+                { device: "/dev/vdd", serial: "S", role: 1, state: "rebuilding" },
+                { serial: "B", state: "missing" },
+              ],
+            },
+          ],
           mounts: [{ path: "/srv", source: "x", filesystem: "xfs", mounted: false }],
         },
         config: { state: "drifted", reasons: ["/etc/hosts differs\u001b[2J"] },
@@ -86,7 +100,8 @@ overlay      wg0 up, 10.9.0.1/24, port 51820, key PUB=
       "managed by   SHA256:abc, claimed without a code\n",
       "config       drifted\n             /etc/hosts differs\\x1b[2J\n",
       "operation    apply, waiting for k0s, op1\n",
-      "array        data raid1 degraded, 1 of 2 members, 42 %\n",
+      "array        data raid1 degraded, 1 of 2 members, 42 %\n" +
+        "             serial S /dev/vdd: rebuilding\n             serial B: missing\n",
       "mount        /srv from x xfs, not mounted\n",
     ]) {
       expect(text).toContain(line);

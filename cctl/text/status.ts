@@ -48,7 +48,8 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
       printable(operation.id),
     );
   }
-  for (const { name: array, level, state, active, expected, progressPercent } of node.storage.arrays) {
+  for (const { name: array, level, state, active, expected, progressPercent, members: all = [] } of node.storage
+    .arrays) {
     const members = `${active} of ${expected} members`;
     add(
       "array",
@@ -56,6 +57,10 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
       active < expected ? paint(members, "red") : members,
       progressPercent === undefined ? undefined : `${progressPercent.toFixed(0)} %`,
     );
+    for (const { serial, device, state: is } of all.filter((member) => member.state !== "active")) {
+      const name = [serial === undefined ? undefined : `serial ${printable(serial)}`, printable(device ?? "")];
+      add("", `${name.filter((part) => part !== undefined && part !== "").join(" ") || "a disk"}: ${is}`);
+    }
   }
   for (const { name: volume, unlock, state, hasRecoveryKey } of node.storage.volumes ?? []) {
     add(

@@ -38,6 +38,7 @@ describe("the arrays of the system as one", () => {
     state: "healthy",
     active: 2,
     expected: 2,
+    members: [],
     ...more,
   });
 

@@ -15,6 +15,8 @@ import { luksExecutors } from "../../luks/steps/driver.ts";
 import { raidExecutors } from "../../raid/driver.ts";
 import { mdUuid } from "../../raid/argv.ts";
 import type { VolumeFacts } from "../storage-part.ts";
+import { replaceExecutors as raidReplaceExecutors } from "../../raid/replace/driver.ts";
+import type { ReplaceStep } from "../replace-plan.ts";
 import type { StorageStep } from "../storage.ts";
 import { madeUuids } from "../storage-standing.ts";
 import type { Records } from "../storage-standing.ts";
@@ -44,6 +46,13 @@ export const storageExecutors: Executors<StorageStep> = {
   "luks:key": guarded(luksExecutors["luks:key"], (step) => [step.device]),
   "luks:format": guarded(luksExecutors["luks:format"], (step) => [step.device]),
   "luks:enroll": guarded(luksExecutors["luks:enroll"], (step) => [step.device]),
+};
+
+export const replaceExecutors: Executors<ReplaceStep> = {
+  ...raidReplaceExecutors,
+  "disk:wipe": diskExecutors["disk:wipe"],
+  "raid:add": guarded(raidReplaceExecutors["raid:add"], (step) => [step.member]),
+  "raid:retire": guarded(raidReplaceExecutors["raid:retire"], (step) => [step.member]),
 };
 
 /**

@@ -13,6 +13,7 @@ import type { ApiServices } from "../../api/services.ts";
 import { serveApply } from "../../apply/service/driver.ts";
 import { parseDocument } from "../../config/load.ts";
 import { realRandom } from "../../host/random.ts";
+import { fail } from "../../kit/app-error.ts";
 import { nodePaths } from "../../kit/paths.ts";
 import { ok } from "../../kit/result.ts";
 import { mintServer } from "../../pki/driver.ts";
@@ -108,6 +109,10 @@ export async function startStoryNode(): Promise<StoryNode> {
         ),
     },
     volumes: nodeVolumes(machine, state),
+    disks: {
+      plan: async () => fail("no-baseline", "this node has no arrays"),
+      begin: () => ({ kind: "busy", operation: "none" }),
+    },
   };
   const listener = await listenOnTls({
     port: 0,

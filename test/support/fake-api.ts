@@ -92,6 +92,10 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
       },
     },
     volumes: nodeVolumes(fake, state),
+    disks: {
+      plan: async () => err({ code: "no-baseline", message: "this node has no arrays" }),
+      begin: () => ({ kind: "busy", operation: "none" }),
+    },
     ...options,
   };
   const app = createApi(services);
