@@ -84,14 +84,13 @@ export function planReplacement(input: ReplaceInput): ReplacePlan {
       ...(details === undefined ? {} : { details }),
     });
   }
-  return withDisk(input, { spec, record, report, at, old, ref, disk: found.value });
+  return withDisk(input, { spec, record, report, old, ref, disk: found.value });
 }
 
 interface Chosen {
   readonly spec: RaidSpec;
   readonly record: OwnedStorage;
   readonly report: ArrayReport;
-  readonly at: number;
   readonly old: DiskIdentity;
   readonly ref: DeviceRef;
   readonly disk: Disk;
@@ -99,7 +98,7 @@ interface Chosen {
 
 function withDisk(input: ReplaceInput, chosen: Chosen): ReplacePlan {
   const { inventory, request } = input;
-  const { spec, record, report, at, old, ref, disk } = chosen;
+  const { spec, record, report, old, ref, disk } = chosen;
   const oldDisk = inventory.disks.find((each) => sameDisk(each.identity, old));
   const stands = report.members.find(({ device }) => device !== undefined && device === oldDisk?.path);
   const isMember = report.members.some(({ device, state }) => device === disk.path && state !== "failed");

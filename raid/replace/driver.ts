@@ -11,6 +11,7 @@ import { parseExamineUuid } from "../parse.ts";
 import type { RunningArray } from "../report.ts";
 
 const POLL_MS = 2_000;
+const RETIRE_ATTEMPTS = 10;
 
 export const replaceExecutors: Executors<RaidReplaceStep> = {
   "raid:add": {
@@ -27,7 +28,7 @@ export const replaceExecutors: Executors<RaidReplaceStep> = {
   "raid:retire": {
     argv: (step) => [["mdadm", "--zero-superblock", step.member.path]],
     check: (step, { host }) => checkRetired(step, host),
-    run: (step, { host }) => mdadm(host, ["--zero-superblock", step.member.path]),
+    run: (step, { host }) => retire(step, host),
   },
 };
 
@@ -131,6 +132,15 @@ async function dismiss(
     return mdadm(host, [path, "--replace", leaving.path, "--with", member.path]);
   if (stands === "failed" || stands === "spare") return mdadm(host, [path, "--remove", leaving.path]);
   return ok(undefined);
+}
+
+/** A disk that has just left an array is probed by udev, and mdadm opens it exclusively. */
+async function retire(step: RaidRetireStep, host: Host): Promise<Result<void, AppError>> {
+  for (let attempt = 1; ; attempt += 1) {
+    const cleared = await mdadm(host, ["--zero-superblock", step.member.path]);
+    if (cleared.ok || attempt === RETIRE_ATTEMPTS) return cleared;
+    await host.clock.sleep(POLL_MS);
+  }
 }
 
 async function checkRetired(step: RaidRetireStep, host: Host): Promise<Result<StepState, AppError>> {

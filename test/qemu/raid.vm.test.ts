@@ -93,12 +93,12 @@ describe("arrays", () => {
       const replace = (next: string, ...more: readonly string[]): readonly string[] => {
         return ["disk", "replace", machine.node, "parity", "--old", "parity-c", "--new", next, "--yes", ...more];
       };
-      const wrong = await operator.cctl(replace("mirror-a", "--wipe"));
+      const wrong = await operator.cctl(replace("mirror-a", "--wipe"), 300_000);
       expect([wrong.exitCode, wrong.stdout]).toEqual([1, ""]);
       expect(wrong.stderr).toContain("is in use by");
-      const large = await operator.cctl(replace("tens-a", "--wipe"));
+      const large = await operator.cctl(replace("tens-a", "--wipe"), 300_000);
       expect(large.stderr).toContain("take a disk with sectors of the same size");
-      const dry = await operator.must(replace("fresh", "--dry-run"));
+      const dry = await operator.must(replace("fresh", "--dry-run"), 300_000);
       expect(dry).toMatch(/add disk \/dev\/\S+ \(.*serial fresh.*\) to array parity/);
       const before = await machine.waitArray("parity", isWhole);
       expect(before.members?.map(({ serial }) => serial)).not.toContain("fresh");
