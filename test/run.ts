@@ -103,10 +103,25 @@ async function runOne(file: TestFile, total: Total, of: number): Promise<void> {
   for (const problem of verdict.problems) say(`        ${problem}`);
 }
 
+/** From when on files that go last are not begun, so that a slow machine ends in time and says what it left out. */
+let lateAfterMinutes = Number.POSITIVE_INFINITY;
+
+const isLate = (): boolean => performance.now() > lateAfterMinutes * 60_000;
+
+function leaveOut(file: TestFile, total: Total): void {
+  total.files += 1;
+  total.skipped += 1;
+  say(`        skipped: ${file.path}: after ${lateAfterMinutes} minutes on this machine it is not begun any more`);
+  say(`                 alone: bun test/run.ts ${file.path}`);
+}
+
 async function runAll(files: readonly TestFile[], jobs: number, total: Total, of: number): Promise<void> {
   const queue = [...files];
   const worker = async (): Promise<void> => {
-    for (let file = queue.shift(); file !== undefined; file = queue.shift()) await runOne(file, total, of);
+    for (let file = queue.shift(); file !== undefined; file = queue.shift()) {
+      if (file.isLast && isLate()) leaveOut(file, total);
+      else await runOne(file, total, of);
+    }
   };
   await Promise.all(Array.from({ length: jobs }, worker));
 }
@@ -150,7 +165,7 @@ async function runMachines(
   await runAll(wanted, Math.min(jobs, MACHINES_AT_ONCE), total, of);
 }
 
-const USAGE = `usage: bun test/run.ts [--only fast|loop|vm]… [--nightly] [--jobs N] [--list] [PART-OF-A-PATH]…
+const USAGE = `usage: bun test/run.ts [--only fast|loop|vm]… [--nightly] [--jobs N] [--late-after MINUTES] [--list] [PART-OF-A-PATH]…
 `;
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -160,6 +175,7 @@ async function main(argv: readonly string[]): Promise<number> {
     options: {
       only: { type: "string", multiple: true },
       jobs: { type: "string" },
+      "late-after": { type: "string" },
       list: { type: "boolean" },
       nightly: { type: "boolean" },
       help: { type: "boolean", short: "h" },
@@ -181,6 +197,11 @@ async function main(argv: readonly string[]): Promise<number> {
   if (values.list === true) {
     for (const file of files) say(`${file.kind.padEnd(4)} ${String(file.budgetSeconds).padStart(4)} s  ${file.path}`);
     return 0;
+  }
+  if (values["late-after"] !== undefined) lateAfterMinutes = Number(values["late-after"]);
+  if (Number.isNaN(lateAfterMinutes)) {
+    process.stderr.write(`--late-after takes minutes\n${USAGE}`);
+    return 2;
   }
   mkdirSync(reports, { recursive: true });
   const total: Total = { passed: 0, failed: 0, skipped: 0, files: 0 };

@@ -1,4 +1,4 @@
-// budget: 3600 s
+// budget: 3600 s, last
 /**
  * Encrypted volumes on a real kernel, with a TPM of software: made at the first boot on an array and on a disk, open by
  * themselves at the next; with another TPM the node boots on and says what is locked, and a recovery key opens it. One

@@ -1,4 +1,4 @@
-// budget: 2400 s
+// budget: 2400 s, last
 /**
  * A system on two disks, installed once and never started; from overlays of that pair it is started with one disk, with
  * both, and with the other one. test/nightly/mirror.vm.test.ts starts it with either disk under either firmware.

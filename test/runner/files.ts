@@ -11,6 +11,8 @@ export interface TestFile {
   readonly budgetSeconds: number;
   /** Boots the image, so it must be built before. */
   readonly needsImage: boolean;
+  /** Goes after the others, and is left out where these took so long that the run would not end in time. */
+  readonly isLast: boolean;
 }
 
 const DEFAULT_BUDGET: Readonly<Record<TestClass, number>> = { fast: 240, loop: 300, vm: 300 };
@@ -27,6 +29,9 @@ export function budgetOf(text: string, kind: TestClass): number {
   return declared === undefined ? DEFAULT_BUDGET[kind] : Number(declared);
 }
 
+/** `// budget: 900 s, last`. */
+export const isLast = (text: string): boolean => /^\/\/ budget: \d+ s, last$/m.test(text);
+
 const ORDER: readonly TestClass[] = ["fast", "loop", "vm"];
 
 /** Long ones, that only `--nightly` runs. */
@@ -40,7 +45,9 @@ export function findTestFiles(repository: string, isNightly = false): readonly T
   const files = paths.map((path): TestFile => {
     const kind = classOf(path);
     const text = readFileSync(join(repository, path), "utf8");
-    return { path, kind, budgetSeconds: budgetOf(text, kind), needsImage: text.includes("harness/image.ts") };
+    const needsImage = text.includes("harness/image.ts");
+    return { path, kind, budgetSeconds: budgetOf(text, kind), needsImage, isLast: isLast(text) };
   });
-  return files.toSorted((a, b) => ORDER.indexOf(a.kind) - ORDER.indexOf(b.kind));
+  const place = (file: TestFile): number => ORDER.indexOf(file.kind) + (file.isLast ? 0.5 : 0);
+  return files.toSorted((a, b) => place(a) - place(b));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { budgetOf, classOf } from "./files.ts";
+import { budgetOf, classOf, isLast } from "./files.ts";
 import { needsIn } from "./needs.ts";
 import { judge, parseReport } from "./report.ts";
 
@@ -69,4 +69,6 @@ test("needs, classes and budgets are read where they are written", () => {
   expect([classOf("a/b.vm.test.ts"), classOf("b.loop.test.ts"), classOf("c.test.ts")]).toEqual(["vm", "loop", "fast"]);
   expect(budgetOf("// budget: 180 s\n", "vm")).toBe(180);
   expect(budgetOf("import x;\n", "fast")).toBe(240);
+  expect(budgetOf("// budget: 180 s, last\n", "vm")).toBe(180);
+  expect([isLast("// budget: 180 s, last\nimport x;\n"), isLast("// budget: 180 s\n")]).toEqual([true, false]);
 });
