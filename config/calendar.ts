@@ -12,6 +12,8 @@ const SHORTHANDS = new Set([
   "weekly",
   "yearly",
   "annually",
+  // A slip of systemd's own, which it keeps.
+  "anually",
   "quarterly",
   "semi-annually",
   "semiannually",
@@ -170,7 +172,8 @@ function weekday(text: string): number {
 
 /** systemd looks for the file in /usr/share/zoneinfo, so case matters there; the runtime's own list decides here. */
 function isTimeZone(name: string): boolean {
-  if (name.toUpperCase() === "UTC") return true;
+  if (name.toUpperCase() === "UTC" || name === "localtime") return true;
+  // `posix/…` and `right/…` are in Debian's tzdata-legacy since 13: a node has none of them.
   try {
     const known = new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
     return known.toLowerCase() === name.toLowerCase() ? known === name || isAbbreviation(name) : /^[A-Z]/.test(name);

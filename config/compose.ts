@@ -12,18 +12,21 @@ export interface Composed {
   readonly directiveAt?: number;
 }
 
-export interface TooDeep {
-  readonly kind: "too-deep";
+/** `open-bracket`: a line in brackets stands too far left, after which everything is read as something else. */
+export interface NotComposed {
+  readonly kind: "too-deep" | "open-bracket";
   readonly offset: number;
 }
 
 /** Duplicate keys are left to the caller: the library compares each key with all the others of its map. */
-export function composeYaml(text: string, lines: LineCounter): Composed | TooDeep {
+export function composeYaml(text: string, lines: LineCounter): Composed | NotComposed {
   const parser = new Parser(lines.addNewLine);
   lines.addNewLine(0);
   const tokens: CST.Token[] = [];
   const nesting: Nesting = { brackets: 0, marks: 0, isText: false };
+  let openAt: number | undefined;
   for (const lexeme of new Lexer().lex(text)) {
+    if (lexeme === CST.FLOW_END) openAt ??= parser.offset;
     if (countNesting(nesting, lexeme) > MAX_DEPTH) return { kind: "too-deep", offset: parser.offset };
     for (const token of parser.next(lexeme)) tokens.push(token);
   }
@@ -35,8 +38,9 @@ export function composeYaml(text: string, lines: LineCounter): Composed | TooDee
     return { kind: "composed", documents, ...(directive === undefined ? {} : { directiveAt: directive.offset }) };
   } catch (error) {
     // What goes deeper line by line is found by the stack alone.
-    if (error instanceof RangeError) return { kind: "too-deep", offset: 0 };
-    throw error;
+    if (!(error instanceof RangeError)) throw error;
+    if (openAt !== undefined) return { kind: "open-bracket", offset: openAt };
+    return { kind: "too-deep", offset: 0 };
   }
 }
 

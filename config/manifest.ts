@@ -14,7 +14,9 @@ export type Manifest =
 export function readManifest(content: string): Manifest {
   const lines = new LineCounter();
   const composed = composeYaml(content, lines);
-  if (composed.kind === "too-deep") return composed;
+  if (composed.kind !== "composed") {
+    return composed.kind === "too-deep" ? { kind: "too-deep" } : broken(lines, composed.offset);
+  }
   const objects: unknown[] = [];
   for (const document of composed.documents) {
     const [error] = document.errors;

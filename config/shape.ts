@@ -19,13 +19,15 @@ export interface Checked {
 export function checkShape(schema: z.ZodType, root: unknown, places: ReadonlyMap<string, Place>): Checked {
   const value = dropNulls(schema, root);
   const result = schema.safeParse(value);
-  const context: Context = { schema, value, places };
+  const context: Context = { schema, root, value, places };
   const problems = (result.error?.issues ?? []).flatMap((issue) => readIssue(context, issue, []));
   return { problems: [...problems, ...numberForms(context, schema, value, [])], value };
 }
 
 interface Context {
   readonly schema: z.ZodType;
+  /** As it was given, nulls and all. */
+  readonly root: unknown;
   readonly value: unknown;
   readonly places: ReadonlyMap<string, Place>;
 }
@@ -69,12 +71,29 @@ function unknownKey(context: Context, path: Path, key: string): Problem {
   const known = shape?.kind === "map" ? Object.keys(shape.fields) : [];
   const root = shapeOf(context.schema);
   const isRootKey = path.length > 0 && root.kind === "map" && Object.hasOwn(root.fields, key);
+  const owner = isRootKey ? undefined : emptyOwner(context, path, key);
+  const hint = isRootKey ? kindHint.topLevel(key) : owner === undefined ? undefined : kindHint.below(key, owner);
   return decodeSays.unknownKey(
     isShownKey(key, known) ? key : undefined,
-    isRootKey ? undefined : nearest(key, known),
+    hint === undefined ? nearest(key, known) : undefined,
     known,
-    isRootKey ? kindHint.topLevel(key) : undefined,
+    hint,
   );
+}
+
+/** The empty key above it that would have it: `node:` with `name:` in its own column. */
+function emptyOwner(context: Context, path: Path, key: string): string | undefined {
+  const shape = shapeAt(context.schema, context.value, path);
+  const map = getAt(context.root, path);
+  if (shape?.kind !== "map" || typeof map !== "object" || map === null) return undefined;
+  const keys = Object.keys(map);
+  return keys.slice(0, keys.indexOf(key)).findLast((name) => {
+    const field = Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
+    if (field === undefined || (map as Readonly<Record<string, unknown>>)[name] !== null) return false;
+    const below = shapeOf(field);
+    const fields = below.kind === "list" ? shapeOf(below.item) : below;
+    return fields.kind === "map" && Object.hasOwn(fields.fields, key);
+  });
 }
 
 function wrongKind(context: Context, path: Path, value: unknown): Problem {
@@ -178,6 +197,6 @@ function numberForms(context: Context, schema: z.core.$ZodType, value: unknown, 
   }
   if (typeof value !== "number" || (shape.kind !== "number" && shape.kind !== "enum")) return [];
   const source = context.places.get(formatPath(path))?.source;
-  if (source === undefined || source === String(value)) return [];
+  if (source === undefined || source === String(value) || !Number.isFinite(value)) return [];
   return [{ ...decodeSays.numberForm(source, value), path }];
 }

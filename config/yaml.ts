@@ -61,7 +61,7 @@ export function decode(source: string | Uint8Array, rootKeys: readonly string[])
   const decoder = { problems: [] as PlacedProblem[], places: new Map<string, Place>(), lines };
   const empty = { places: decoder.places, positionOf };
   try {
-    return { ...empty, ...decodeText(readText(source), rootKeys, decoder, positionOf) };
+    return { ...empty, ...decodeText(readText(source, lines), rootKeys, decoder, positionOf) };
   } catch (error) {
     const refusal = error instanceof RangeError ? new Refusal(decodeSays.tooDeep()) : error;
     if (!(refusal instanceof Refusal)) throw error;
@@ -70,17 +70,24 @@ export function decode(source: string | Uint8Array, rootKeys: readonly string[])
   }
 }
 
-function readText(source: string | Uint8Array): string {
+function readText(source: string | Uint8Array, lines: LineCounter): string {
   const size = typeof source === "string" ? Buffer.byteLength(source) : source.byteLength;
-  if (size > MAX_BYTES) throw new Refusal(decodeSays.tooLarge(size));
+  if (size > MAX_BYTES) throw new Refusal(decodeSays.tooLarge());
   let text: string;
   try {
     text = typeof source === "string" ? source : new TextDecoder("utf-8", { fatal: true }).decode(source);
   } catch {
     throw new Refusal(decodeSays.notUtf8());
   }
-  if (text.includes("\0") || text.includes("\ufffd\ufffd")) throw new Refusal(decodeSays.notUtf8());
-  return text.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
+  if (text.includes("\ufffd\ufffd")) throw new Refusal(decodeSays.notUtf8());
+  const plain = text.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
+  const nul = plain.indexOf("\0");
+  if (nul < 0) return plain;
+  // UTF-16 has one beside every letter.
+  if (plain.split("\0", 1001).length > Math.min(1000, plain.length / 4)) throw new Refusal(decodeSays.notUtf8());
+  lines.addNewLine(0);
+  for (let at = plain.indexOf("\n"); at >= 0; at = plain.indexOf("\n", at + 1)) lines.addNewLine(at + 1);
+  throw new Refusal(decodeSays.nul(), nul);
 }
 
 interface Decoder {
@@ -96,16 +103,21 @@ function decodeText(
   positionOf: (offset: number) => Position,
 ): Pick<Decoded, "problems" | "root"> {
   const composed = composeYaml(text, decoder.lines);
-  if (composed.kind === "too-deep") throw new Refusal(decodeSays.tooDeep(), composed.offset);
+  if (composed.kind !== "composed") {
+    const isDeep = composed.kind === "too-deep";
+    throw new Refusal(isDeep ? decodeSays.tooDeep() : decodeSays.syntax("OPEN_BRACKET"), composed.offset);
+  }
   if (composed.directiveAt !== undefined) throw new Refusal(decodeSays.directive(), composed.directiveAt);
   const { documents } = composed;
   const seen = new Set<number>();
-  for (const { code, pos } of documents.flatMap((document) => document.errors)) {
+  for (const { code, pos, message } of documents.flatMap((document) => document.errors)) {
     const { line } = positionOf(pos[0]);
     if (seen.has(line) || seen.size >= 10) continue;
     seen.add(line);
     const hasTab = code === "TAB_AS_INDENT" || /^[ ]*\t/.test(text.split("\n", line)[line - 1] ?? "");
-    decoder.problems.push({ ...(hasTab ? decodeSays.tab() : decodeSays.syntax(code)), path: [], offset: pos[0] });
+    // The library has one code for this and for the columns of a map; its words are looked at, never shown.
+    const says = decodeSays.syntax(code === "BAD_INDENT" && message.startsWith("Flow ") ? "OPEN_BRACKET" : code);
+    decoder.problems.push({ ...(hasTab ? decodeSays.tab() : says), path: [], offset: pos[0] });
   }
   if (seen.size > 0) return { problems: decoder.problems };
   const [document, ...others] = documents;
@@ -136,9 +148,10 @@ function decodeDocument(
   }
   if (block === undefined) {
     if (!keys.some((key) => rootKeys.includes(key))) {
-      const key = keys.find((candidate) => isMisspelling(candidate, rootKeys));
+      const known = ["corium", ...rootKeys];
+      const key = keys.find((candidate) => isMisspelling(candidate, known));
       throw new Refusal(
-        decodeSays.noConfiguration(key, key === undefined ? undefined : nearest(key, rootKeys)),
+        decodeSays.noConfiguration(key, key === undefined ? undefined : nearest(key, known)),
         start(top),
       );
     }

@@ -9,12 +9,9 @@ export const decodeSays = {
     if (code === "EISDIR") return problem("unreadable", "it cannot be read: it is a folder", "name a file in it");
     return problem("unreadable", `it cannot be read (${code})`, "check what it is and its permissions");
   },
-  tooLarge: (bytes: number): Problem =>
-    problem(
-      "not-yaml",
-      `the document has ${bytes} bytes, more than 1 MiB`,
-      "put large manifests elsewhere, e.g. in a chart",
-    ),
+  tooLarge: (): Problem =>
+    problem("not-yaml", "the document has more than 1 MiB", "put large manifests elsewhere, e.g. in a chart"),
+  nul: (): Problem => problem("not-yaml", "a NUL byte stands in the text", "take it out: save the file as plain text"),
   notUtf8: (): Problem => problem("not-yaml", "the document is not UTF-8 text", "save it as UTF-8; UTF-16 is not read"),
   tab: (): Problem => problem("not-yaml", "a tab is used as indentation", "indent with spaces"),
   directive: (): Problem =>
@@ -111,6 +108,10 @@ const SYNTAX: Readonly<Record<string, readonly [message: string, hint?: string]>
   ],
   BLOCK_IN_FLOW: ["a block value stands inside brackets"],
   COMMENT_SPACE: ["a comment needs a space before its #"],
+  OPEN_BRACKET: [
+    "a bracket is not closed, or a line in it is not indented",
+    "close it with ] or }, and indent the lines in it more than the key it belongs to",
+  ],
   IMPOSSIBLE: ["this is not valid YAML"],
   KEY_OVER_1024_CHARS: ["a key is longer than 1024 characters"],
   MISSING_CHAR: [

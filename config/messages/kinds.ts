@@ -32,5 +32,6 @@ export const kindHint = {
   /** `more`: what else is wrong with it as text. */
   quoteText: (source: string, more: string | undefined): string =>
     `quote it: ${quote(source)}${more === undefined ? "" : `; ${more}`}`,
+  below: (key: string, owner: string): string => `indent it if it belongs to ${owner}: above, which has ${key}`,
   topLevel: (key: string): string => `${key} belongs at the top level of the document: check its indentation`,
 };

@@ -7,6 +7,12 @@ export const valueSays = {
     problem("value", `wanted ${min} to ${max}, got ${got}`, "a whole number between the two"),
   inexact: (): Problem =>
     problem("value", "a whole number beyond 2^53 would be changed on the way to its reader", "quote it"),
+  notFinite: (): Problem =>
+    problem(
+      "value",
+      "infinity and not-a-number reach no reader: they have no form in JSON",
+      "write a number, or quote it",
+    ),
   label: (text: string): Problem =>
     problem(
       "value",
@@ -27,6 +33,12 @@ export const valueSays = {
       `${quote(text)} is no dataset name`,
       "relative to the pool: parts of letters, digits, _ - . and :, with / between them, no @ and no #",
     ),
+  repositoryName: (text: string): Problem =>
+    problem(
+      "value",
+      `${quote(text)} is no repository name`,
+      "letters, digits, dots, _ and -, starting with a letter or digit",
+    ),
   poolName: (text: string): Problem =>
     problem("value", `${quote(text)} is a word that zpool keeps for itself`, "put something of your own before it"),
   interfaceName: (text: string): Problem =>
@@ -35,7 +47,7 @@ export const valueSays = {
   host: (text: string): Problem => {
     if (/^[a-z]+:\/\//i.test(text))
       return problem("value", "wanted a host name or an IP address, got a URL", "no scheme, no port");
-    if (/:\d+$/.test(text)) return problem("value", `${quote(text)} has a port`, "no port here");
+    if (/^(?:[^:]+|\[[^\]]*\]):\d+$/.test(text)) return problem("value", `${quote(text)} has a port`, "no port here");
     if (text.includes("*")) return problem("value", `${quote(text)} has a wildcard`, "name each host");
     return problem(
       "value",
@@ -159,7 +171,7 @@ export const valueSays = {
   password8: (): Problem =>
     problem("value", "wanted 1 to 8 printable ASCII characters without spaces", "keepalived cuts the rest off"),
   kubernetesVersion: (text: string): Problem =>
-    problem("value", `${quote(text)} is no k0s version`, "e.g. v1.36.3+k0s.2"),
+    problem("value", `${quote(text)} is no k0s version`, "vX.Y.Z+k0s.N, as k0s's releases are named; or take it out"),
   labelKey: (text: string): Problem =>
     problem(
       "value",

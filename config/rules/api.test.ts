@@ -30,6 +30,13 @@ describe("api", () => {
         "conflict api.insecure",
         "conflict api.awaitConfig",
       ],
+      [
+        "off with a CA, the other way round",
+        api("operatorCAFrom: {file: /a}", "enabled: false"),
+        "conflict api.enabled",
+      ],
+      ["off while waiting, the other way round", api("awaitConfig: true", "enabled: false"), "conflict api.enabled"],
+      ["off and insecure, the other way round", api("insecure: true", "enabled: false"), "conflict api.enabled"],
       ["both CAs: the later one", api("operatorCAFrom: {file: /c}", ca), "conflict api.operatorCA"],
       ["insecure with a CA: the later one", api("enabled: true", ca, "insecure: true"), "conflict api.insecure"],
       [

@@ -1,5 +1,6 @@
 import { hasPrivateKey, readCertificates } from "../certificate.ts";
 import { ruleSays } from "../messages/rules.ts";
+import type { Path } from "../path.ts";
 import { checkExclusive, checkSource, type RuleContext } from "./rule.ts";
 
 /** Who may command the node. */
@@ -12,9 +13,10 @@ export function checkApi(context: RuleContext): void {
   if (!context.isSound(["api", "enabled"])) return;
   const authorities = ["operatorCA", "operatorCAFrom"].filter((field) => context.given(["api", field]));
   if (api.enabled === false) {
-    for (const field of authorities) context.report(["api", field], ruleSays.apiOffWith(field));
-    if (api.insecure === true) context.report(["api", "insecure"], ruleSays.insecureOutside());
-    if (api.awaitConfig === true) context.report(["api", "awaitConfig"], ruleSays.apiOffWith("awaitConfig"));
+    const later = (field: string): Path => context.later(["api", "enabled"], ["api", field]);
+    for (const field of authorities) context.report(later(field), ruleSays.apiOffWith(field));
+    if (api.insecure === true) context.report(later("insecure"), ruleSays.insecureOutside());
+    if (api.awaitConfig === true) context.report(later("awaitConfig"), ruleSays.apiOffWith("awaitConfig"));
     return;
   }
   if (api.insecure !== true) return;

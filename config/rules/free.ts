@@ -11,6 +11,7 @@ export function checkFree(context: RuleContext, path: Path, value: unknown): voi
   if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value)) {
     context.report(path, valueSays.inexact());
   }
+  if (typeof value === "number" && !Number.isFinite(value)) context.report(path, valueSays.notFinite());
   if (typeof value !== "object" || value === null) return;
   for (const [key, item] of Object.entries(value)) {
     const at = [...path, Array.isArray(value) ? Number(key) : key];

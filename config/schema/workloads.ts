@@ -40,7 +40,7 @@ export const addons = z
       repository: z
         .strictObject({
           name: text((value) =>
-            /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value) ? undefined : valueSays.storageName(value),
+            /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value) ? undefined : valueSays.repositoryName(value),
           ).meta({
             description: "Name of the repository.",
             rule: "letters, digits, dots, _ and -; one name, one URL",
