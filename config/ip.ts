@@ -54,3 +54,10 @@ export function maskCidr(text: string): string {
 
 /** Equal networks have equal keys, however they are written. */
 export const cidrKey = (cidr: Cidr): string => `${cidr.ip.family}:${cidr.first}/${cidr.prefix}`;
+
+/** Whether one machine can have it: neither unspecified, nor loopback, nor multicast or above. */
+export function isHostAddress({ family, value }: Ip): boolean {
+  if (family === 6) return value > 1n && value >> 120n !== 0xffn;
+  const first = value >> 24n;
+  return first !== 0n && first !== 127n && first < 224n;
+}

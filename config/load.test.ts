@@ -128,9 +128,11 @@ describe("null is absent", () => {
 
 describe("kinds", () => {
   test("B065: 012 and 0o17 where a number is wanted are a warning with what was read", () => {
-    expect(only(warnings("role: single\nbackup: {enabled: true, keep: 012}\n")).message).toContain("12");
-    expect(only(warnings("role: single\nbackup: {enabled: true, keep: 0o17}\n")).message).toContain("15");
-    expect(warnings("role: single\nbackup: {enabled: true, keep: 12}\n")).toEqual([]);
+    const port = (number: string): string =>
+      `role: single\nwireguard: [{name: wg0, address: 10.9.0.1/24, generateKey: true, listenPort: ${number}}]\n`;
+    expect(only(warnings(port("012"))).message).toContain("12");
+    expect(only(warnings(port("0o17"))).message).toContain("15");
+    expect(warnings(port("12"))).toEqual([]);
   });
 
   test("B074: text that YAML 1.1 reads otherwise is said for labels, unless it is quoted", () => {

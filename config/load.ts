@@ -1,4 +1,5 @@
 import type { Finding } from "../kit/finding.ts";
+import { capFindings } from "./cap.ts";
 import { applyDefaults } from "./defaults.ts";
 import type { Document } from "./document.ts";
 import { CODES } from "./messages/codes.ts";
@@ -20,8 +21,10 @@ export interface ParseOptions {
 }
 
 export interface ParsedDocument {
-  /** Errors and warnings in the order of the document. Never a secret, not even in part. */
+  /** Errors and warnings in the order of the document, a hundred at most. Never a secret, not even in part. */
   readonly findings: readonly Finding[];
+  /** How many more there are. */
+  readonly omitted: number;
   /** Defaulted; present exactly when there is no error. */
   readonly document?: Document;
   /** The schema's root as plain data, before nulls are dropped; present when it could be read at all. */
@@ -39,13 +42,15 @@ export function parseDocument(text: string | Uint8Array, options: ParseOptions):
     const found = decoded.places.get(path);
     return found === undefined ? undefined : decoded.positionOf(found.key ?? found.value);
   };
-  if (decoded.root === undefined) return { findings: place(decoded, decoded.problems, options.file), positionOf };
+  if (decoded.root === undefined) {
+    return { ...capFindings(place(decoded, decoded.problems, options.file)), positionOf };
+  }
   const checked = checkShape(documentSchema, decoded.root, decoded.places);
   const problems = [...decoded.problems, ...checked.problems];
   const found = checkRules(decoded, problems, checked.value, options);
-  const findings = place(decoded, [...problems, ...found], options.file);
-  const result = { findings, raw: decoded.root, positionOf };
-  if (findings.some(({ severity }) => severity === "error")) return result;
+  const all = place(decoded, [...problems, ...found], options.file);
+  const result = { ...capFindings(all), raw: decoded.root, positionOf };
+  if (all.some(({ severity }) => severity === "error")) return result;
   return { ...result, document: applyDefaults(checked.value as DocumentInput) };
 }
 

@@ -86,14 +86,17 @@ function emptyOwner(context: Context, path: Path, key: string): string | undefin
   const shape = shapeAt(context.schema, context.value, path);
   const map = getAt(context.root, path);
   if (shape?.kind !== "map" || typeof map !== "object" || map === null) return undefined;
-  const keys = Object.keys(map);
-  return keys.slice(0, keys.indexOf(key)).findLast((name) => {
-    const field = Object.hasOwn(shape.fields, name) ? shape.fields[name] : undefined;
-    if (field === undefined || (map as Readonly<Record<string, unknown>>)[name] !== null) return false;
+  const given = map as Readonly<Record<string, unknown>>;
+  // The schema's few fields are looked through, not the document's keys: there may be many.
+  const owners = Object.entries(shape.fields).flatMap(([name, field]) => {
+    if (!Object.hasOwn(given, name) || given[name] !== null) return [];
     const below = shapeOf(field);
     const fields = below.kind === "list" ? shapeOf(below.item) : below;
-    return fields.kind === "map" && Object.hasOwn(fields.fields, key);
+    return fields.kind === "map" && Object.hasOwn(fields.fields, key) ? [name] : [];
   });
+  if (owners.length === 0) return undefined;
+  const keys = Object.keys(given);
+  return keys.slice(0, keys.indexOf(key)).findLast((name) => owners.includes(name));
 }
 
 function wrongKind(context: Context, path: Path, value: unknown): Problem {

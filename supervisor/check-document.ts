@@ -1,4 +1,5 @@
 /** All that can be said about a document without a node: what the parser finds, and what k0s would make of its patch. */
+import { capFindings } from "../config/cap.ts";
 import { parseDocument, type ParsedDocument } from "../config/load.ts";
 import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { addressesToRecord } from "../k0s/addresses.ts";
@@ -15,7 +16,8 @@ export function checkDocument(
   if (document === undefined) return parsed;
   const { findings } = renderK0s({ document, addresses: addressesToRecord(document, undefined) });
   const placed = findings.map((finding): Finding => ({ ...finding, ...placeOf(finding.path), file: options.file }));
-  return { ...parsed, findings: [...parsed.findings, ...placed].toSorted(byPosition) };
+  if (parsed.omitted > 0) return parsed;
+  return { ...parsed, ...capFindings([...parsed.findings, ...placed].toSorted(byPosition)) };
 
   /** Where something is missing, the nearest map above it that is there stands for it. */
   function placeOf(path: string): Position | undefined {

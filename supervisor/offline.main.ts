@@ -3,6 +3,7 @@ import { open } from "node:fs/promises";
 import type { Command, CommandIo } from "../kit/command.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { ParsedDocument } from "../config/load.ts";
+import { MOST_FINDINGS } from "../config/cap.ts";
 import { decodeSays } from "../config/messages/decode.ts";
 import { formatFinding, visible } from "../kit/finding.ts";
 import { checkDocument } from "./check-document.ts";
@@ -75,14 +76,14 @@ export const explainCommand: Command = async (argv, io) => {
 export async function loadDocument(
   file: string,
   io: CommandIo,
-): Promise<Pick<ParsedDocument, "findings" | "document">> {
+): Promise<Pick<ParsedDocument, "findings" | "omitted" | "document">> {
   const name = file === "-" ? "standard input" : file;
   let content: string | Uint8Array;
   try {
     content = file === "-" ? await io.readStdin() : await readStart(file);
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "unreadable";
-    return { findings: [{ severity: "error", path: "", ...decodeSays.unreadable(code), file: name }] };
+    return { findings: [{ severity: "error", path: "", ...decodeSays.unreadable(code), file: name }], omitted: 0 };
   }
   return checkDocument(content, { file: name, nowMs: Date.now() });
 }
@@ -104,15 +105,15 @@ async function readStart(file: string): Promise<Uint8Array> {
   }
 }
 
-export interface Validated extends Pick<ParsedDocument, "findings" | "document"> {
+export interface Validated extends Pick<ParsedDocument, "findings" | "omitted" | "document"> {
   readonly file: string;
 }
 
-export function showAsJson({ file, findings, document }: Validated): unknown {
-  const problems = findings.map(toProblem);
-  if (document === undefined) return { file, valid: false, problems };
+export function showAsJson({ file, findings, omitted, document }: Validated): unknown {
+  const said = { problems: findings.map(toProblem), ...(omitted === 0 ? {} : { omitted }) };
+  if (document === undefined) return { file, valid: false, ...said };
   const { role, cluster } = document;
-  return { file, valid: true, ...(role === undefined ? {} : { role }), cluster: cluster.name, problems };
+  return { file, valid: true, ...(role === undefined ? {} : { role }), cluster: cluster.name, ...said };
 }
 
 /** A finding as JSON has it; the file stands beside the list. */
@@ -126,11 +127,12 @@ export const toProblem = ({ severity, code, path, line, column, message, hint }:
   hint,
 });
 
-export function showAsText({ file, findings, document }: Validated): string {
+export function showAsText({ file, findings, omitted, document }: Validated): string {
   const lines = findings.map(formatFinding);
   const name = file === "-" ? "standard input" : visible(file);
   const errors = findings.filter(({ severity }) => severity === "error").length;
-  if (document === undefined) lines.push(`${name}: not valid: ${errors} ${errors === 1 ? "problem" : "problems"}`);
+  const count = omitted > 0 ? `more than ${MOST_FINDINGS}` : String(errors);
+  if (document === undefined) lines.push(`${name}: not valid: ${count} ${count === "1" ? "problem" : "problems"}`);
   else lines.push(`${name}: valid: ${document.role ?? "no role yet"} of cluster ${document.cluster.name}`);
   return `${lines.join("\n")}\n`;
 }

@@ -45,16 +45,21 @@ describe("docs/examples", () => {
     expect(roles).toEqual(new Set(["single", "controller", "controller+worker", "worker", undefined]));
   });
 
-  test.each(names)("%s is valid without a word", async (name) => {
+  test.each(names)("%s is valid, and all that is said is what this release does not do yet", async (name) => {
     const { status, out } = await run(validateCommand, ["--output", "json", join(examplesFolder, name)]);
-    expect(JSON.parse(out)).toMatchObject([{ valid: true, problems: [] }]);
+    const [said] = JSON.parse(out) as [{ valid: boolean; problems: { code: string }[] }];
+    expect(said).toMatchObject({ valid: true, problems: said.problems.map(() => ({ code: "not-yet" })) });
     expect(status).toBe(0);
   });
 
   test.each(names)("%s renders, without a warning and without a secret", async (name) => {
     const argv = ["--output", "json", "--address", "192.0.2.11", join(examplesFolder, name)];
     const { status, out, err } = await run(renderCommand, argv);
-    expect({ status, err }).toEqual({ status: 0, err: "" });
+    const warnings = err.split("\n").filter((line) => /: (?:warning|error): /.test(line));
+    expect({ status, warnings: warnings.filter((line) => !line.endsWith(": this release makes no backups")) }).toEqual({
+      status: 0,
+      warnings: [],
+    });
     const { files, units } = JSON.parse(out) as { files: Record<string, { content: string }>; units: string[] };
     expect(Object.keys(files)).toContain("/etc/hostname");
     const { document } = examples.find((example) => example.name === name)?.parsed ?? {};

@@ -24,6 +24,12 @@ export const CODES = {
   "other-server": { severity: "warning", meaning: "the join token names another server than the endpoint" },
   "unlisted-version": { severity: "warning", meaning: "a Kubernetes version that this release does not list" },
   "foreign-keys": { severity: "warning", meaning: "keys of a cloud-config that nobody carries out on this image" },
+  "read-as-comment": { severity: "warning", meaning: "text that the program it is for takes for a comment" },
+  "not-yet": { severity: "warning", meaning: "something that this release does not do yet" },
+  "more-problems": {
+    severity: "warning",
+    meaning: "so many findings more that are not shown; an error if one of them is",
+  },
   "no-effect": { severity: "warning", meaning: "something that does nothing for this role" },
 } as const satisfies Readonly<Record<string, { readonly severity: "error" | "warning"; readonly meaning: string }>>;
 

@@ -35,6 +35,8 @@ export const decodeSays = {
     const [message, hint] = SYNTAX[code] ?? ["this is not valid YAML"];
     return problem("not-yaml", message, hint);
   },
+  moreProblems: (count: number): Problem =>
+    problem("more-problems", `and ${count} more, which are not shown`, "mend the first ones, and look again"),
   emptyDocument: (): Problem =>
     problem("no-configuration", "no corium configuration in this document: it is empty", "the least is: role: single"),
   notAMap: (kind: string): Problem =>

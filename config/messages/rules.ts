@@ -56,6 +56,16 @@ export const ruleSays = {
   sqliteJoin: (): Problem =>
     problem("conflict", "a second controller on a file store would found a cluster of its own", "etcd"),
   sqliteHa: (): Problem => problem("conflict", "HA needs etcd: a file store is on one controller only", "etcd"),
+  peerIsVirtual: (address: string): Problem =>
+    problem("conflict", `${address} is the HA address itself`, "name the other controllers by addresses of their own"),
+  passwordComment: (): Problem =>
+    problem(
+      "read-as-comment",
+      "keepalived takes a password that starts with # or ! for a comment",
+      "start it with a letter or digit",
+    ),
+  backupLater: (): Problem =>
+    problem("not-yet", "this release makes no backups", "save them by other means until one does"),
   overlap: (what: string, range: string, other: string, otherRange: string): Problem =>
     problem("conflict", `${what} ${range} overlaps ${other} ${otherRange}`, "take another range for one of them"),
   addressInRange: (address: string, other: string, range: string): Problem =>
@@ -126,6 +136,12 @@ export const ruleSays = {
       `${other ?? "another interface"} is the node address already`,
       "a node has one: keep one of them",
     ),
+  portTwice: (port: number, other: string | undefined): Problem =>
+    problem("conflict", `${other ?? "another interface"} listens on ${port} already`, "one port, one interface"),
+  addressTwice: (address: string, other: string | undefined): Problem =>
+    problem("conflict", `${address} is an address of ${other ?? "another interface"} already`, "take another one"),
+  ownKey: (): Problem =>
+    problem("conflict", "this is the public key of the interface itself", "put the key of the other machine here"),
   mtuIpv6: (mtu: number): Problem =>
     problem("value", `IPv6 needs an MTU of at least 1280, got ${mtu}`, "RFC 8200, section 5"),
   rangeTwice: (range: string, other: number): Problem =>

@@ -57,6 +57,10 @@ export const valueSays = {
   },
   ip: (text: string): Problem =>
     problem("value", `${quote(text)} is no IP address`, "no prefix, no port, no leading zeros, e.g. 192.0.2.12"),
+  noHostAddress: (text: string): Problem =>
+    problem("value", `${quote(text)} is no address that a machine can have`, "e.g. 192.0.2.100 with its prefix"),
+  fewServices: (text: string): Problem =>
+    problem("value", `${quote(text)} is too small: a cluster needs 8 service addresses`, "a prefix of at most /29"),
   ipWithPrefix: (text: string): Problem =>
     problem("value", `${quote(text)} is no IP address with its prefix length`, "e.g. 192.0.2.10/24"),
   range4: (text: string): Problem => problem("value", `${quote(text)} is no range`, "e.g. 10.244.0.0/16"),

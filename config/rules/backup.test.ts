@@ -3,7 +3,11 @@ import { ruleCases } from "../../test/support/rule-cases.ts";
 
 describe("backup", () =>
   ruleCases([
-    ["switched on", "role: single\nbackup: {enabled: true}\n"],
+    [
+      "switched on rendered nothing, and nobody said so",
+      "role: single\nbackup: {enabled: true}\n",
+      "not-yet backup.enabled",
+    ],
     ["not on a worker", "role: worker\njoin: {tokenFrom: {file: /t}}\nbackup: {enabled: true}\n", "role backup"],
     ["off on a worker is fine", "role: worker\njoin: {tokenFrom: {file: /t}}\nbackup: {enabled: false}\n"],
     [
@@ -15,5 +19,10 @@ describe("backup", () =>
     ],
     ["a schedule that spells out the default is none", "role: single\nbackup: {schedule: daily}\n"],
     ["the switch itself is wrong", "role: single\nbackup: {enabled: yes, keep: 3}\n", "type backup.enabled"],
-    ["nothing to keep", "role: single\nbackup: {enabled: true, keep: 0}\n", "value backup.keep"],
+    [
+      "nothing to keep",
+      "role: single\nbackup: {enabled: true, keep: 0}\n",
+      "not-yet backup.enabled",
+      "value backup.keep",
+    ],
   ]));

@@ -8,6 +8,7 @@ export function checkBackup(context: RuleContext): void {
   if (backup === undefined || !context.isSound(["backup", "enabled"])) return;
   if (backup.enabled === true) {
     if (role === "worker") context.report(["backup"], ruleSays.notOnWorker("backup"));
+    else context.report(["backup", "enabled"], ruleSays.backupLater());
     return;
   }
   for (const field of FIELDS.filter((name) => context.given(["backup", name]))) {

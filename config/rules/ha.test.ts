@@ -6,6 +6,37 @@ const whole = "cluster: {endpoint: 192.0.2.9}\nha: {enabled: true, virtualIP: 19
 describe("ha", () =>
   ruleCases([
     ["a whole one", `role: controller\n${whole}`],
+    ...[
+      "0.0.0.0/0",
+      "127.0.0.1/8",
+      "224.0.0.1/24",
+      "255.255.255.255/32",
+      "192.0.2.9/0",
+      "::/64",
+      "::1/128",
+      "ff02::1/64",
+    ].map(
+      (address) =>
+        [
+          `${address} as the shared address was valid`,
+          `role: controller\ncluster: {endpoint: a.example}\nha: {enabled: true, virtualIP: '${address}', authPass: abc}\n`,
+          "value ha.virtualIP",
+        ] as const,
+    ),
+    [
+      "the shared address and none at all as peers",
+      `role: controller\n${whole.replace("authPass: abc", "authPass: abc, unicastPeers: [192.0.2.9, 0.0.0.0, 192.0.2.7]")}`,
+      "conflict ha.unicastPeers[0]",
+      "value ha.unicastPeers[1]",
+    ],
+    ...["'#x'", "'!'"].map(
+      (text) =>
+        [
+          `the password ${text}, which keepalived takes for a comment`,
+          `role: controller\n${whole.replace("authPass: abc", `authPass: ${text}`)}`,
+          "read-as-comment ha.authPass",
+        ] as const,
+    ),
     ["not for a single node", `role: single\n${whole}`, "role ha.enabled"],
     ["not for a worker", `role: worker\njoin: {tokenFrom: {file: /t}}\n${whole}`, "role ha.enabled"],
     [

@@ -1,6 +1,6 @@
 import { parseCidr, parseIp } from "../ip.ts";
 import { ruleSays } from "../messages/rules.ts";
-import { checkExclusive, checkSource, type RuleContext } from "./rule.ts";
+import { checkExclusive, checkSource, entries, type RuleContext } from "./rule.ts";
 
 const FIELDS = ["virtualIP", "interface", "virtualRouterID", "unicastPeers", "authPass", "authPassFrom"];
 
@@ -19,6 +19,20 @@ export function checkHa(context: RuleContext): void {
   if (role === "single" || role === "worker") context.report(["ha", "enabled"], ruleSays.haRole(role));
   checkNeeds(context);
   checkEndpoint(context);
+  checkPeers(context);
+  if (/^[#!]/.test(ha.authPass ?? "")) context.report(["ha", "authPass"], ruleSays.passwordComment());
+}
+
+/** VRRP goes to addresses that stay, not to the one that moves. */
+function checkPeers(context: RuleContext): void {
+  const { virtualIP, unicastPeers } = context.draft.ha ?? {};
+  const virtual = virtualIP === undefined ? undefined : parseCidr(virtualIP)?.ip;
+  for (const [index, text] of entries(unicastPeers)) {
+    const ip = parseIp(text);
+    if (ip === undefined || ip.family !== virtual?.family || ip.value !== virtual.value) continue;
+    const at = context.later(["ha", "virtualIP"], ["ha", "unicastPeers", index]);
+    context.report(at, ruleSays.peerIsVirtual(text));
+  }
 }
 
 function checkNeeds(context: RuleContext): void {

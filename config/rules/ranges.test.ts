@@ -10,6 +10,12 @@ describe("network ranges", () =>
   ruleCases([
     ["pods and services apart", "role: single\nnetwork: {podCIDR: 10.1.0.0/16, serviceCIDR: 10.2.0.0/16}\n"],
     [
+      "services in a range of one address",
+      "role: single\nnetwork: {serviceCIDR: 10.2.0.0/32}\n",
+      "value network.serviceCIDR",
+    ],
+    ["services in the least range there is", "role: single\nnetwork: {serviceCIDR: 10.2.0.0/29}\n"],
+    [
       "pods and services overlap: the later one",
       "role: single\nnetwork: {serviceCIDR: 10.0.0.0/8, podCIDR: 10.2.0.0/16}\n",
       "conflict network.podCIDR",

@@ -2,12 +2,34 @@ import { describe } from "bun:test";
 import { KEY, OTHER_KEY, ruleCases } from "../../test/support/rule-cases.ts";
 
 const peer = (key: string, ranges: string, more = ""): string => `{publicKey: ${key}, allowedIPs: [${ranges}]${more}}`;
+/** RFC 7748, section 6.1: Alice's keys. */
+const OWN = "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=";
+const OWN_PUBLIC = "hSDwCYkwp1R0i33ctD73Wg2/Og0mOBr066SpjqqbTmo=";
 const overlay = (...fields: string[]): string =>
   `role: single\nwireguard: [{name: wg0, address: 10.9.0.1/24, ${fields.join(", ")}}]\n`;
 const peers = (...list: string[]): string => overlay("generateKey: true", `peers: [${list.join(", ")}]`);
 
 describe("wireguard", () =>
   ruleCases([
+    [
+      "two interfaces on one port, the second of which would not open",
+      "role: single\nwireguard:\n  - {name: wg0, address: 10.9.0.1/24, generateKey: true, listenPort: 51820}\n  - {name: wg1, address: 10.8.0.1/24, generateKey: true, listenPort: 51820}\n",
+      "conflict wireguard[1].listenPort",
+    ],
+    [
+      "two interfaces on any port",
+      "role: single\nwireguard:\n  - {name: wg0, address: 10.9.0.1/24, generateKey: true, listenPort: 0}\n  - {name: wg1, address: 10.9.0.2/24, generateKey: true, listenPort: 0}\n",
+    ],
+    [
+      "two interfaces with one address",
+      "role: single\nwireguard:\n  - {name: wg0, address: 10.9.0.1/24, generateKey: true}\n  - {name: wg1, address: ['fd00::1/64', 10.9.0.1/32], generateKey: true}\n",
+      "conflict wireguard[1].address[1]",
+    ],
+    [
+      "its own public key as a peer, which never answers",
+      overlay(`privateKey: ${OWN}`, `peers: [${peer(OWN_PUBLIC, "10.9.0.2/32")}, ${peer(OTHER_KEY, "10.9.0.3/32")}]`),
+      "conflict wireguard[0].peers[0].publicKey",
+    ],
     ["no key", overlay("listenPort: 51820"), "missing wireguard[0].privateKey"],
     ["generateKey: false is no key", overlay("generateKey: false"), "missing wireguard[0].privateKey"],
     [

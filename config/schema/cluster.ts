@@ -1,6 +1,7 @@
 import * as z from "zod";
 import { DEFAULTS } from "../default-values.ts";
 import { maskCidr, parseCidr } from "../ip.ts";
+import type { Problem } from "../messages/codes.ts";
 import { valueSays } from "../messages/values.ts";
 import { anyText, host, label, secretSource, sourceMeta, text } from "./fields.ts";
 
@@ -38,11 +39,19 @@ export const cluster = z
     examples: [{ name: "harbour", endpoint: "192.0.2.100", subjectAltNames: ["api.harbour.example.net"] }],
   });
 
-const range = text((value) => {
+function rangeProblem(value: string): Problem | undefined {
   const cidr = parseCidr(value);
   if (cidr === undefined) return valueSays.range4(value);
   if (cidr.ip.family === 6) return valueSays.ipv6Range(value);
   return cidr.hasHostBits ? valueSays.hostBits(value, maskCidr(value)) : undefined;
+}
+
+const range = text(rangeProblem);
+
+/** kube-apiserver's minimum: 8 addresses. */
+const serviceRange = text((value) => {
+  const found = rangeProblem(value);
+  return found === undefined && (parseCidr(value)?.prefix ?? 0) > 29 ? valueSays.fewServices(value) : found;
 });
 
 const RANGE_RULE = "IPv4, host bits zero; apart from each other, every overlay and the HA address";
@@ -55,7 +64,7 @@ export const network = z
       default: DEFAULTS.podCIDR,
       examples: ["10.200.0.0/16"],
     }),
-    serviceCIDR: range.optional().meta({
+    serviceCIDR: serviceRange.optional().meta({
       description: "The range of service addresses.",
       rule: RANGE_RULE,
       default: DEFAULTS.serviceCIDR,

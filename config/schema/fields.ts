@@ -35,8 +35,6 @@ export const host = text((value) =>
   parseIp(value) !== undefined || isDnsName(value) ? undefined : valueSays.host(value),
 );
 
-export const ipAddress = text((value) => (parseIp(value) === undefined ? valueSays.ip(value) : undefined));
-
 export const calendar = text((value) => {
   const why = calendarProblem(value);
   if (why === undefined) return undefined;

@@ -1,19 +1,15 @@
 import * as z from "zod";
 import { DEFAULTS } from "../default-values.ts";
-import { parseCidr } from "../ip.ts";
+import { isHostAddress, parseCidr, parseIp } from "../ip.ts";
 import { valueSays } from "../messages/values.ts";
 import { isLinkName } from "../names.ts";
-import {
-  absolutePath,
-  anyText,
-  calendar,
-  httpsUrl,
-  ipAddress,
-  secretSource,
-  sourceMeta,
-  text,
-  wholeNumber,
-} from "./fields.ts";
+import { absolutePath, anyText, calendar, httpsUrl, secretSource, sourceMeta, text, wholeNumber } from "./fields.ts";
+
+const peerAddress = text((value) => {
+  const ip = parseIp(value);
+  if (ip === undefined) return valueSays.ip(value);
+  return isHostAddress(ip) ? undefined : valueSays.noHostAddress(value);
+});
 
 export const ha = z
   .strictObject({
@@ -26,7 +22,11 @@ export const ha = z
         default: false,
         examples: [true],
       }),
-    virtualIP: text((value) => (parseCidr(value) === undefined ? valueSays.ipWithPrefix(value) : undefined))
+    virtualIP: text((value) => {
+      const cidr = parseCidr(value);
+      if (cidr === undefined) return valueSays.ipWithPrefix(value);
+      return isHostAddress(cidr.ip) && cidr.prefix > 0 ? undefined : valueSays.noHostAddress(value);
+    })
       .optional()
       .meta({
         description: "The shared address.",
@@ -48,7 +48,7 @@ export const ha = z
         examples: [120],
       }),
     unicastPeers: z
-      .array(ipAddress)
+      .array(peerAddress)
       .optional()
       .meta({
         description: "Addresses of the other controllers, where multicast does not work.",
