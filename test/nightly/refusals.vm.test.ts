@@ -199,7 +199,7 @@ async function arrays(): Promise<NodeAnswer["storage"]["arrays"]> {
 
 /** On the serial console; Enter shows all of it again, for an emulated line now and then doubles a character. */
 async function shown(vm: Vm, pattern: RegExp): Promise<void> {
-  await vm.console.expect(/error: /, 300_000, { fromStart: true });
+  await vm.console.expect(/error: /, 900_000, { fromStart: true });
   for (let tries = 0; tries < 5; tries += 1) {
     try {
       await vm.console.expect(pattern, 15_000, { fromStart: true });
