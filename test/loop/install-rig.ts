@@ -20,6 +20,7 @@ import { execute } from "../../provision/execute.ts";
 import { installExecutors } from "../../provision/install/driver.ts";
 import type { InstallPlan } from "../../provision/install/plan.ts";
 import { planInstall } from "../../provision/install/plan.ts";
+import { readMarks } from "../../provision/install/remains/driver.ts";
 import type { State } from "../../state/open.ts";
 import { memoryState } from "../../state/open.ts";
 import { createHandover } from "../../supervisor/handover.ts";
@@ -254,6 +255,7 @@ export async function install(devices: readonly LoopDevice[], dieAt?: number): P
     args: "console=ttyS0",
     uuid: () => crypto.randomUUID(),
     intents: state.journal.intents(),
+    marks: await readMarks(host, inventory.value),
   });
   const begun = state.operations.begin({ kind: "install", requester: { kind: "document" }, version: "0", atMs: 1 });
   const operation = begun.ok ? begun.value.id : "";

@@ -40,6 +40,11 @@ export function attach(sizeMib: number, sectorBytes = 512): LoopDevice {
   const file = join(folder, `disk-${(count += 1)}.img`);
   writeFileSync(file, "");
   truncateSync(file, sizeMib * 1024 * 1024);
+  return attachFile(file, sectorBytes);
+}
+
+/** The file goes with the device. */
+export function attachFile(file: string, sectorBytes = 512): LoopDevice {
   const path = sh("losetup", "--find", "--show", "--partscan", "--sector-size", String(sectorBytes), file);
   return {
     path,

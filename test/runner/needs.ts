@@ -17,6 +17,7 @@ const special: Readonly<Record<string, () => boolean>> = {
     process.getuid?.() === 0 &&
     Bun.which("losetup") !== null &&
     Bun.spawnSync(["losetup", "--find"], { stdout: "ignore", stderr: "ignore" }).exitCode === 0,
+  "/dev/fuse": () => existsSync("/dev/fuse"),
   /** Contract tests against a real k0s: K0S=/path. */
   "a real k0s": () => process.env["K0S"] !== undefined,
   "the stand-in": () => process.env["K0S"] === undefined,

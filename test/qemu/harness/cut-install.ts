@@ -38,7 +38,12 @@ const partOf = (disk: View, { partitions }: Finished, number: number): View => {
 };
 
 /** `document`: without consent to wipe, so that only what is recognised as ours is gone on with. */
-export async function checkInstallCut(disk: View, finished: Finished, folder: string): Promise<InstallCheck> {
+export async function checkInstallCut(
+  disk: View,
+  finished: Finished,
+  folder: string,
+  { hasFat = true }: { readonly hasFat?: boolean } = {},
+): Promise<InstallCheck> {
   const host = machineOf([{ serial: "system", view: disk }], folder);
   const inventory = await inventoryOf(host);
   const plan = planInstall({
@@ -66,7 +71,7 @@ export async function checkInstallCut(disk: View, finished: Finished, folder: st
   const [first] = plan.steps;
   const id = first?.kind === "install:partition" ? first.layout.diskGuid.replaceAll("-", "") : first?.id;
   const problems = id === finished.installation ? [] : [`it goes on as ${id} instead of ${finished.installation}`];
-  return { found: "begun", problems: [...problems, ...trusted(disk, finished, folder)] };
+  return { found: "begun", problems: [...problems, ...trusted(disk, finished, folder, hasFat)] };
 }
 
 /** Nothing is written after the last name: all but the table must be as at the end. */
@@ -78,11 +83,11 @@ function differences(disk: View, { view, partitions }: Finished): readonly strin
 }
 
 /** What the next run takes for done by its marks must be whole. */
-function trusted(disk: View, finished: Finished, folder: string): readonly string[] {
+function trusted(disk: View, finished: Finished, folder: string, hasFat: boolean): readonly string[] {
   return [
     ...once(partOf(disk, finished, 7), (part) => checkState(part, folder)),
     ...once(partOf(disk, finished, 8), (part) => checkLabelled(part, "corium-data", folder)),
-    ...once(partOf(disk, finished, 2), (part) => checkEnvironment(part, folder)),
+    ...(hasFat ? once(partOf(disk, finished, 2), (part) => checkEnvironment(part, folder)) : []),
   ];
 }
 
