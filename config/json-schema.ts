@@ -9,7 +9,10 @@ export function documentJsonSchema(): Readonly<Record<string, unknown>> {
   const { $schema, ...document } = z.toJSONSchema(documentSchema, {
     target: "draft-2020-12",
     io: "input",
-    override: ({ jsonSchema }) => describeRule(jsonSchema),
+    override: ({ jsonSchema, zodSchema }) => {
+      describeRule(jsonSchema);
+      if (zodSchema instanceof z.ZodObject) allowNulls(jsonSchema);
+    },
   });
   return {
     $schema,
@@ -30,4 +33,25 @@ function describeRule(schema: Record<string, unknown>): void {
   if (typeof rule !== "string" || typeof description !== "string") return;
   schema["description"] = `${description} Rule: ${rule}.`;
   delete schema["rule"];
+}
+
+/** Of a field that may be absent `null` means just that. What is required stays so. */
+function allowNulls(schema: Record<string, unknown>): void {
+  const { properties = {}, required = [] } = schema as {
+    readonly properties?: Readonly<Record<string, Record<string, unknown>>>;
+    readonly required?: readonly string[];
+  };
+  for (const [name, field] of Object.entries(properties)) {
+    if (!required.includes(name)) allowNull(field);
+    // Labels are a map of text, whose entries may be absent too.
+    const values = field["additionalProperties"] as Record<string, unknown> | undefined;
+    if (field["propertyNames"] !== undefined && values?.["type"] === "string") allowNull(values);
+  }
+}
+
+function allowNull(field: Record<string, unknown>): void {
+  const { type, anyOf } = field;
+  if (Array.isArray(field["enum"])) field["enum"] = [...(field["enum"] as unknown[]), null];
+  if (typeof type === "string") field["type"] = [type, "null"];
+  else if (Array.isArray(anyOf)) field["anyOf"] = [...(anyOf as unknown[]), { type: "null" }];
 }

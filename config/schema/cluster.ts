@@ -46,13 +46,15 @@ function rangeProblem(value: string): Problem | undefined {
   return cidr.hasHostBits ? valueSays.hostBits(value, maskCidr(value)) : undefined;
 }
 
-const range = text(rangeProblem);
+const RANGE_FORM = { pattern: "^[0-9.]+/[0-9]{1,2}$" };
+
+const range = text(rangeProblem, RANGE_FORM);
 
 /** kube-apiserver's minimum: 8 addresses. */
 const serviceRange = text((value) => {
   const found = rangeProblem(value);
   return found === undefined && (parseCidr(value)?.prefix ?? 0) > 29 ? valueSays.fewServices(value) : found;
-});
+}, RANGE_FORM);
 
 const RANGE_RULE = "IPv4, host bits zero; apart from each other, every overlay and the HA address";
 

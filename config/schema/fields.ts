@@ -8,12 +8,24 @@ import { valueSays } from "../messages/values.ts";
 import { isDnsName, isLabel } from "../names.ts";
 import { isNormalPath } from "../device.ts";
 
+/** What JSON Schema can say of a text: never more than the check itself. */
+export interface TextForm {
+  readonly pattern?: string;
+  readonly maxLength?: number;
+}
+
+/** An address with its prefix, of either family. */
+export const CIDR_FORM: TextForm = { pattern: "^[0-9A-Fa-f:.]+/[0-9]{1,3}$" };
+
 /** Text with a check that says what is wrong; undefined is fine. */
-export function text(check: (value: string) => Problem | undefined): z.ZodString {
-  return z.string().superRefine((value, context) => {
-    const found = value.trim() === "" ? valueSays.empty() : check(value);
-    if (found !== undefined) context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
-  });
+export function text(check: (value: string) => Problem | undefined, form: TextForm = {}): z.ZodString {
+  return z
+    .string()
+    .superRefine((value, context) => {
+      const found = value.trim() === "" ? valueSays.empty() : check(value);
+      if (found !== undefined) context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
+    })
+    .meta({ pattern: "\\S", ...form });
 }
 
 export const anyText = text(() => undefined);
@@ -29,10 +41,14 @@ export function wholeNumber(min: number, max: number): z.ZodInt {
     .meta({ minimum: min, maximum: max });
 }
 
-export const label = text((value) => (isLabel(value) ? undefined : valueSays.label(value)));
+export const label = text((value) => (isLabel(value) ? undefined : valueSays.label(value)), {
+  pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
+  maxLength: 63,
+});
 
-export const host = text((value) =>
-  parseIp(value) !== undefined || isDnsName(value) ? undefined : valueSays.host(value),
+export const host = text(
+  (value) => (parseIp(value) !== undefined || isDnsName(value) ? undefined : valueSays.host(value)),
+  { pattern: "^[A-Za-z0-9:][A-Za-z0-9.:-]*$", maxLength: 253 },
 );
 
 export const calendar = text((value) => {
@@ -41,8 +57,12 @@ export const calendar = text((value) => {
   return isCron(value) ? valueSays.cron(cronToCalendar(value)) : valueSays.calendar(why);
 });
 
-export const httpsUrl = text((value) => (isUrl(value, ["https:"]) ? undefined : valueSays.httpsUrl()));
-export const webUrl = text((value) => (isUrl(value, ["https:", "http:"]) ? undefined : valueSays.webUrl()));
+export const httpsUrl = text((value) => (isUrl(value, ["https:"]) ? undefined : valueSays.httpsUrl()), {
+  pattern: "^[Hh][Tt][Tt][Pp][Ss]:\\S+$",
+});
+export const webUrl = text((value) => (isUrl(value, ["https:", "http:"]) ? undefined : valueSays.webUrl()), {
+  pattern: "^[Hh][Tt][Tt][Pp][Ss]?:\\S+$",
+});
 
 /** With user and password, a URL would carry a secret into messages and logs. */
 function isUrl(value: string, protocols: readonly string[]): boolean {
@@ -51,7 +71,9 @@ function isUrl(value: string, protocols: readonly string[]): boolean {
   return protocols.includes(url.protocol) && url.hostname !== "" && url.username === "" && url.password === "";
 }
 
-export const absolutePath = text((value) => (isNormalPath(value) ? undefined : valueSays.absolutePath()));
+export const absolutePath = text((value) => (isNormalPath(value) ? undefined : valueSays.absolutePath()), {
+  pattern: "^/.*[^/]$",
+});
 
 const SOURCE_EXAMPLE = {
   url: "https://seed.example.net/secrets/node-1",
@@ -83,11 +105,14 @@ export const secretSource = z.strictObject({
     rule: "an absolute path; only with url",
     examples: ["/etc/corium/seed.token"],
   }),
-  waitFor: text((value) => {
-    const milliseconds = parseDuration(value);
-    if (milliseconds === undefined) return valueSays.duration();
-    return milliseconds > 0 && milliseconds <= 3_600_000 ? undefined : valueSays.waitRange();
-  })
+  waitFor: text(
+    (value) => {
+      const milliseconds = parseDuration(value);
+      if (milliseconds === undefined) return valueSays.duration();
+      return milliseconds > 0 && milliseconds <= 3_600_000 ? undefined : valueSays.waitRange();
+    },
+    { pattern: "^([0-9]+h)?([0-9]+m)?([0-9]+s)?$" },
+  )
     .optional()
     .meta({
       description: "How long to wait until it is there. Absent: one attempt.",

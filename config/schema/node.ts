@@ -3,11 +3,14 @@ import { valueSays } from "../messages/values.ts";
 import { isLabelValue, isQualifiedName } from "../names.ts";
 import { label, text } from "./fields.ts";
 
-const labelValue = z.string().superRefine((value, context) => {
-  if (isLabelValue(value)) return;
-  const found = valueSays.labelValue(value);
-  context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
-});
+const labelValue = z
+  .string()
+  .superRefine((value, context) => {
+    if (isLabelValue(value)) return;
+    const found = valueSays.labelValue(value);
+    context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
+  })
+  .meta({ pattern: "^([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?$", maxLength: 63 });
 
 export const node = z
   .strictObject({

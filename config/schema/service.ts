@@ -3,7 +3,17 @@ import { DEFAULTS } from "../default-values.ts";
 import { isHostAddress, parseCidr, parseIp } from "../ip.ts";
 import { valueSays } from "../messages/values.ts";
 import { isLinkName } from "../names.ts";
-import { absolutePath, anyText, calendar, httpsUrl, secretSource, sourceMeta, text, wholeNumber } from "./fields.ts";
+import {
+  absolutePath,
+  anyText,
+  calendar,
+  CIDR_FORM,
+  httpsUrl,
+  secretSource,
+  sourceMeta,
+  text,
+  wholeNumber,
+} from "./fields.ts";
 
 const peerAddress = text((value) => {
   const ip = parseIp(value);
@@ -26,14 +36,17 @@ export const ha = z
       const cidr = parseCidr(value);
       if (cidr === undefined) return valueSays.ipWithPrefix(value);
       return isHostAddress(cidr.ip) && cidr.prefix > 0 ? undefined : valueSays.noHostAddress(value);
-    })
+    }, CIDR_FORM)
       .optional()
       .meta({
         description: "The shared address.",
         rule: "IP/prefix; required; cluster.endpoint must be this address or a name for it",
         examples: ["192.0.2.100/24"],
       }),
-    interface: text((value) => (isLinkName(value) ? undefined : valueSays.linkName(value)))
+    interface: text((value) => (isLinkName(value) ? undefined : valueSays.linkName(value)), {
+      pattern: "^[A-Za-z0-9][A-Za-z0-9._:@-]*$",
+      maxLength: 15,
+    })
       .optional()
       .meta({
         description: "The link it is on. Default: the one with the default route.",
@@ -56,7 +69,10 @@ export const ha = z
         default: [],
         examples: [["192.0.2.12", "192.0.2.13"]],
       }),
-    authPass: text((value) => (/^[\x21-\x7e]{1,8}$/.test(value) ? undefined : valueSays.password8()))
+    authPass: text((value) => (/^[\x21-\x7e]{1,8}$/.test(value) ? undefined : valueSays.password8()), {
+      pattern: "^[!-~]+$",
+      maxLength: 8,
+    })
       .optional()
       .meta({
         description: "VRRP password, the same on all controllers.",

@@ -15,7 +15,9 @@ const DEVICE_SAYS: Readonly<Record<DevicePathProblem, (path: string) => Problem>
   array: valueSays.deviceArray,
 };
 
-const size = text((value) => (parseSize(value) === undefined ? valueSays.size(value) : undefined));
+const size = text((value) => (parseSize(value) === undefined ? valueSays.size(value) : undefined), {
+  pattern: "^[0-9]+([.][0-9]+)? ?[kKMGT]i?B$",
+});
 
 const SIZE_RULE = "a number with its unit: kB MB GB TB, KiB MiB GiB TiB";
 
@@ -45,15 +47,17 @@ const selector = z
     context.addIssue({ code: "custom", message: found.message, params: { problem: found } });
   });
 
+const DEVICE_FORM = { pattern: "^/dev/[^\\s*?]*[^/\\s*?]$" };
+
 const diskPath = text((value) => {
   const found = devicePathProblem(value);
   return found === undefined ? undefined : DEVICE_SAYS[found](value);
-});
+}, DEVICE_FORM);
 
 const diskOrArrayPath = text((value) => {
   const found = devicePathProblem(value);
   return found === undefined || arrayName(value) !== undefined ? undefined : DEVICE_SAYS[found](value);
-});
+}, DEVICE_FORM);
 
 const DEVICE_RULE = "a path of a whole disk under /dev, or a selector that matches exactly one disk";
 
@@ -71,7 +75,9 @@ const diskList = (names: readonly string[]): readonly string[] =>
 const device = z.union([diskPath, selector]);
 const deviceOrArray = z.union([diskOrArrayPath, selector]);
 
-const name = text((value) => (isStorageName(value) ? undefined : valueSays.storageName(value))).meta({
+const NAME_FORM = { pattern: "^[A-Za-z0-9][A-Za-z0-9_-]*$", maxLength: 32 };
+
+const name = text((value) => (isStorageName(value) ? undefined : valueSays.storageName(value)), NAME_FORM).meta({
   description: "A name of your own.",
   rule: "letters, digits, _ and -, at most 32; unique of its kind",
   examples: ["data"],
@@ -100,7 +106,7 @@ export function mountPointProblem(value: string): Problem | undefined {
   return KEPT.test(value) ? valueSays.mountKept(value) : undefined;
 }
 
-const mountPoint = text(mountPointProblem)
+const mountPoint = text(mountPointProblem, { pattern: "^/(var|srv|mnt|opt)/.*[^/]$" })
   .optional()
   .meta({
     description: "Where it is mounted.",
@@ -190,7 +196,7 @@ export const luks = z
 const poolName = text((value) => {
   if (/^(?:mirror|raidz|draid|spare|log)/.test(value)) return valueSays.poolName(value);
   return isStorageName(value) ? undefined : valueSays.storageName(value);
-}).meta({
+}, NAME_FORM).meta({
   description: "Name of the pool.",
   rule: "letters, digits, _ and -, no word that zpool keeps for itself; unique",
   examples: ["tank"],

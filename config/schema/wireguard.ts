@@ -2,9 +2,12 @@ import * as z from "zod";
 import { parseCidr, parseIp } from "../ip.ts";
 import { valueSays } from "../messages/values.ts";
 import { isDnsName, isInterfaceName } from "../names.ts";
-import { secretSource, sourceMeta, text, wholeNumber } from "./fields.ts";
+import { CIDR_FORM, secretSource, sourceMeta, text, wholeNumber } from "./fields.ts";
 
-const address = text((value) => (parseCidr(value) === undefined ? valueSays.ipWithPrefix(value) : undefined));
+const address = text(
+  (value) => (parseCidr(value) === undefined ? valueSays.ipWithPrefix(value) : undefined),
+  CIDR_FORM,
+);
 
 /** Base64 of exactly 32 bytes, in the one spelling that `wg` takes. */
 export function isKey32(value: string): boolean {
@@ -12,7 +15,8 @@ export function isKey32(value: string): boolean {
   return Buffer.from(value, "base64").toString("base64") === value;
 }
 
-const key = (what: string): z.ZodString => text((value) => (isKey32(value) ? undefined : valueSays.key32(what)));
+const key = (what: string): z.ZodString =>
+  text((value) => (isKey32(value) ? undefined : valueSays.key32(what)), { pattern: "^[A-Za-z0-9+/]{43}=$" });
 
 function isEndpoint(value: string): boolean {
   const match = /^(?:\[([^\]]+)\]|([^:[\]]+)):([1-9]\d{0,4})$/.exec(value);
@@ -29,7 +33,10 @@ const PEER_EXAMPLE = { publicKey: KEY_EXAMPLE, endpoint: "hub.example.net:51820"
 export const wireguard = z
   .array(
     z.strictObject({
-      name: text((value) => (isInterfaceName(value) ? undefined : valueSays.interfaceName(value))).meta({
+      name: text((value) => (isInterfaceName(value) ? undefined : valueSays.interfaceName(value)), {
+        pattern: "^[a-z0-9][a-z0-9-]*$",
+        maxLength: 15,
+      }).meta({
         description: "Name of the interface.",
         rule: "a-z, 0-9 and hyphens, at most 15; unique",
         examples: ["wg0"],
@@ -82,20 +89,21 @@ export const wireguard = z
               rule: `${KEY_RULE}; unique`,
               examples: [KEY_EXAMPLE],
             }),
-            endpoint: text((value) => (isEndpoint(value) ? undefined : valueSays.endpoint(value)))
+            endpoint: text((value) => (isEndpoint(value) ? undefined : valueSays.endpoint(value)), {
+              pattern: ":[1-9][0-9]{0,4}$",
+            })
               .optional()
               .meta({
                 description: "Where the peer is reached. Absent: the peer calls.",
                 rule: "host:port, or [IPv6]:port",
                 examples: ["hub.example.net:51820", "[2001:db8::2]:51820"],
               }),
-            allowedIPs: z
-              .array(text((value) => (parseCidr(value) === undefined ? valueSays.ipWithPrefix(value) : undefined)))
-              .meta({
-                description: "Ranges behind the peer; of nested ones the longest prefix wins.",
-                rule: "IP/prefix, at least one; the same range on two peers is refused",
-                examples: [["10.9.0.2/32", "192.168.40.0/24"]],
-              }),
+            allowedIPs: z.array(address).meta({
+              minItems: 1,
+              description: "Ranges behind the peer; of nested ones the longest prefix wins.",
+              rule: "IP/prefix, at least one; the same range on two peers is refused",
+              examples: [["10.9.0.2/32", "192.168.40.0/24"]],
+            }),
             persistentKeepalive: wholeNumber(0, 65535)
               .optional()
               .meta({

@@ -8,15 +8,21 @@ import { anyText, freeMap, label, text, webUrl } from "./fields.ts";
 const OCI_CHART =
   /^oci:\/\/(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?)(?::\d{1,5})?(?:\/[A-Za-z0-9][A-Za-z0-9._-]*)+(?::[\w][\w.-]*)?(?:@sha256:[0-9a-f]{64})?$/;
 
-const chart = text((value) => {
-  if (OCI_CHART.test(value) || /^[A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][^\s/:@?#]*$/.test(value)) return undefined;
-  return /^[a-z]+:\/\/.*@(?!sha256:)/i.test(value) ? valueSays.chartWithUser() : valueSays.chart(value);
-});
+const chart = text(
+  (value) => {
+    if (OCI_CHART.test(value) || /^[A-Za-z0-9][A-Za-z0-9._-]*\/[A-Za-z0-9][^\s/:@?#]*$/.test(value)) return undefined;
+    return /^[a-z]+:\/\/.*@(?!sha256:)/i.test(value) ? valueSays.chartWithUser() : valueSays.chart(value);
+  },
+  { pattern: "^(oci://[^/\\s]+/)?[A-Za-z0-9]\\S*$" },
+);
 
 export const addons = z
   .array(
     z.strictObject({
-      name: text((value) => (isReleaseName(value) ? undefined : valueSays.releaseName(value))).meta({
+      name: text((value) => (isReleaseName(value) ? undefined : valueSays.releaseName(value)), {
+        pattern: "^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$",
+        maxLength: 53,
+      }).meta({
         description: "Name of the Helm release.",
         rule: "a-z, 0-9, hyphens and dots, at most 53; unique",
         examples: ["cert-manager"],
@@ -39,8 +45,9 @@ export const addons = z
       }),
       repository: z
         .strictObject({
-          name: text((value) =>
-            /^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value) ? undefined : valueSays.repositoryName(value),
+          name: text(
+            (value) => (/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value) ? undefined : valueSays.repositoryName(value)),
+            { pattern: "^[A-Za-z0-9][A-Za-z0-9._-]*$" },
           ).meta({
             description: "Name of the repository.",
             rule: "letters, digits, dots, _ and -; one name, one URL",
@@ -81,15 +88,20 @@ export const addons = z
     ],
   });
 
-const stackName = text((value) => {
-  if (K0S_STACKS.includes(value)) return valueSays.k0sStack(value);
-  return isLabel(value) ? undefined : valueSays.label(value);
-});
+const stackName = text(
+  (value) => {
+    if (K0S_STACKS.includes(value)) return valueSays.k0sStack(value);
+    return isLabel(value) ? undefined : valueSays.label(value);
+  },
+  { pattern: "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", maxLength: 63 },
+);
 
-const fileName = text((value) =>
-  /^[A-Za-z0-9][A-Za-z0-9._-]*\.yaml$/.test(value) && value.length <= 200
-    ? undefined
-    : valueSays.manifestFileName(value),
+const fileName = text(
+  (value) =>
+    /^[A-Za-z0-9][A-Za-z0-9._-]*\.yaml$/.test(value) && value.length <= 200
+      ? undefined
+      : valueSays.manifestFileName(value),
+  { pattern: "^[A-Za-z0-9][A-Za-z0-9._-]*[.]yaml$", maxLength: 200 },
 );
 
 const MANIFEST_EXAMPLE = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: site-cni\n";
@@ -149,10 +161,12 @@ export const k0s = z
 
 export const kubernetes = z
   .strictObject({
-    version: text((value) =>
-      /^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)\+k0s\.(0|[1-9]\d*)$/.test(value)
-        ? undefined
-        : valueSays.kubernetesVersion(value),
+    version: text(
+      (value) =>
+        /^v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)\+k0s\.(0|[1-9]\d*)$/.test(value)
+          ? undefined
+          : valueSays.kubernetesVersion(value),
+      { pattern: "^v[0-9]+[.][0-9]+[.][0-9]+[+]k0s[.][0-9]+$" },
     )
       .optional()
       .meta({
