@@ -1,6 +1,9 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { createResponseReader } from "./http-response.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 /** Feeds the text in pieces that end at the given places; the body, or why it was refused. */
 function read(text: string, cuts: readonly number[] = [], isClosed = true): string {

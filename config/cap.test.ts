@@ -1,6 +1,9 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { capFindings, MOST_FINDINGS } from "./cap.ts";
 import { parseDocument } from "./load.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const parse = (text: string) => parseDocument(text, { nowMs: 0 });
 const lines = (count: number, line: (index: number) => string): string =>

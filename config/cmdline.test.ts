@@ -1,6 +1,9 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { argumentValue, parseCmdline, unknownArguments } from "./cmdline.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const value = (text: string, name = "corium.config"): string | undefined => argumentValue(parseCmdline(text), name);
 

@@ -1,7 +1,10 @@
 /** What a finding says where it once misled: the place, the words, the cure. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { formatFinding } from "../kit/finding.ts";
 import { parseDocument } from "./load.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const shown = (text: string | Uint8Array): string =>
   parseDocument(text, { nowMs: Date.UTC(2027, 0, 1) })

@@ -1,10 +1,13 @@
 /** What must hold for any text: an answer, a place, and no secret in it. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { formatFinding } from "../kit/finding.ts";
 import { parseDocument } from "./load.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const nowMs = Date.UTC(2027, 0, 1);
 const folder = join(import.meta.dir, "../docs/examples");

@@ -1,5 +1,5 @@
 /** The small syntaxes: addresses, devices, names, durations. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { isIP } from "node:net";
 import { deviceKey, devicePathProblem, isUnstableDevice, parseSize } from "./device.ts";
@@ -7,6 +7,9 @@ import { parseDuration } from "./duration.ts";
 import { contains, maskCidr, overlaps, parseCidr, parseIp } from "./ip.ts";
 import { isDnsName, isForbiddenNodeLabel, isQualifiedName, nearest } from "./names.ts";
 import { formatPath } from "./path.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 describe("addresses", () => {
   test("leading zeros, zones, prefixes and ports are no address", () => {

@@ -1,5 +1,8 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 /** `script` gives the command a real terminal, `/dev/tty` is its name inside. */
 test("on a real terminal it shows the node, answers a key, and ends when it is told to", async () => {

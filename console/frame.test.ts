@@ -1,9 +1,12 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { NodeAnswer } from "../api/contract.ts";
 import type { ConsoleView } from "./model.ts";
 import { bridge, COLUMNS, keysLine, renderLines, renderScreen, ROWS, wrap } from "./frame.ts";
 import { appendChanges, paintAll, paintChanges } from "./writer.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const fingerprint = "SHA256:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU";
 const view = (changes: Partial<ConsoleView> = {}): ConsoleView => ({

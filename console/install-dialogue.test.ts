@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { InstallOffer, InstallOffersAnswer } from "../api/contract.ts";
 import type { Input } from "./dialogue.ts";
@@ -7,6 +7,9 @@ import type { InstallTurn } from "./install-dialogue.ts";
 import { beginInstall, stepInstall } from "./install-dialogue.ts";
 import type { ApiRequest } from "./request.ts";
 import { readTyped } from "./typed.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const offer = (serial: string, more: Partial<InstallOffer> = {}): InstallOffer => ({
   path: `/dev/${serial.toLowerCase()}`,

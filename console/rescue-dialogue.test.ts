@@ -1,10 +1,13 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { FilesystemSeen, InstalledSystem, RescueSight } from "../supervisor/rescue.ts";
 import type { Input } from "./dialogue.ts";
 import type { RescueRequest, RescueTurn } from "./rescue-dialogue.ts";
 import { beginRescue, stepRescue } from "./rescue-dialogue.ts";
 import { readTyped } from "./typed.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const disk = "/dev/vda (no model, serial S1, 6 GiB)";
 const system = (name: string, more: Partial<InstalledSystem> = {}): InstalledSystem => ({

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { Inventory } from "../kit/disk.ts";
 import type { ExecRequest } from "../kit/ports.ts";
@@ -11,6 +11,9 @@ import { parseDataStart, parseExamineExport } from "./examine.ts";
 import type { MemberFacts } from "./inventory.ts";
 import { buildInventory, busOf, flatten } from "./inventory.ts";
 import { clean, parseBlkid, parseLsblk, parseWipefs } from "./parse.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const sample = (name: string): string => readFileSync(join(import.meta.dir, "testdata", name)).toString("utf8");
 const has = (name: string): boolean => {

@@ -1,9 +1,12 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { decodeBootEnv, encodeBootEnv, newBootEnv } from "./bootenv.ts";
 import type { BootEnv, Slot, SlotState } from "./bootenv.ts";
 import { decide, parseRequest, primarySlot } from "./bootstate.ts";
 import type { Request } from "./bootstate.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const ID = "0123456789abcdef0123456789abcdef";
 

@@ -1,8 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BIOS_MODULES, installedGrubConfig, ipxeScript, mediumEarlyConfig, mediumGrubConfig } from "./grub.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const image = { version: "1.2.3", rootHash: "ab".repeat(32), hashOffsetBytes: 163_840 };
 

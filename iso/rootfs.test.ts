@@ -1,10 +1,13 @@
 /** Units and generators of the image that no other test reads: what starts when, and on which screens. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EXIT_DISABLED, WATCHDOG_MS } from "../api/serve.main.ts";
 import { installedGrubConfig, mediumGrubConfig } from "./grub.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const lib = join(import.meta.dir, "rootfs/usr/lib/systemd");
 const unit = (name: string): string => readFileSync(join(lib, "system", name), "utf8");

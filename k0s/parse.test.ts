@@ -1,7 +1,10 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { parseStatus, parseUnit, parseVersion } from "./parse.ts";
 import { isSameCommand, wantedCommand } from "./unit.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const status = (more: object): string =>
   JSON.stringify({

@@ -1,10 +1,13 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { parse } from "yaml";
 import { parseDocument } from "../config/load.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
 import { addressesToRecord } from "./addresses.ts";
 import { renderK0s } from "./render.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const config = (files: ReturnType<typeof renderK0s>["files"]): string =>
   files.find((file) => file.path === "/etc/k0s/k0s.yaml")?.content ?? "";

@@ -1,8 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { judgeClock, unsyncedLimitMs } from "./clock.ts";
 import { waitForClock } from "./driver.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const built = Date.UTC(2026, 5, 1);
 const at = (year: number, month = 0): number => Date.UTC(year, month, 1);

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { AppError } from "../kit/app-error.ts";
 import type { Disk, DiskIdentity, Inventory } from "../kit/disk.ts";
@@ -10,6 +10,9 @@ import type { Execution, Journal } from "./execute.ts";
 import { fail } from "../kit/app-error.ts";
 import { ok } from "../kit/result.ts";
 import { execute } from "./execute.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 /** A small machine: disks carry a label, files exist. Power can be cut before or after any call's effect. */
 interface World {

@@ -1,7 +1,10 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import fc from "fast-check";
 import { defaultRoute, isNic, parseLinks, parseMemory, parseNameservers, parseRoutes } from "./facts.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const fixture = (name: string): Promise<string> => Bun.file(join(import.meta.dir, "testdata", name)).text();
 

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { Intent } from "../state/model.ts";
 import type { Disk, Inventory, MdArray, OwnedStorage } from "../kit/disk.ts";
@@ -6,6 +6,9 @@ import { hasErrors } from "../kit/finding.ts";
 import { countedUuids, machine, machineNames, mirror, plainDisk, storageDocument } from "../test/machines/machines.ts";
 import type { StorageInput, StoragePlan, StorageStep } from "./storage.ts";
 import { planStorage } from "./storage.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const plan = (inventory: Inventory, more: Partial<StorageInput> = {}): StoragePlan =>
   planStorage({

@@ -1,10 +1,13 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { parseDetailExport, parseMdstat } from "./parse.ts";
 import type { ArrayReport, RunningArray } from "./report.ts";
 import { reportArrays } from "./report.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const sample = (name: string): string => readFileSync(join(import.meta.dir, "testdata", name), "utf8");
 const mdstat = (name: string) => parseMdstat(sample(`mdstat-${name}.txt`));

@@ -1,8 +1,11 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { judgeReturned, parseArrayEvents, parseMemberView } from "./returned.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const examined = readFileSync(join(import.meta.dir, "../disks/testdata/mdadm-examine-md12a.txt"), "utf8");
 

@@ -1,8 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { ArrayMember, MemberState } from "./report.ts";
 import type { Decision, Look, Memory, ReturnedDisk, WatchedArray } from "./watch.ts";
 import { decide } from "./watch.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const uuid = "557c5b94:881be2de:bc5f369b:49d8761f";
 

@@ -1,5 +1,5 @@
 /** The API and bootstrap share one database. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import * as fs from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,6 +7,9 @@ import { join } from "node:path";
 import { nodePaths } from "../kit/paths.ts";
 import { openState } from "./open.ts";
 import { openDatabase } from "./sqlite.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 let folder = "";
 beforeAll(async () => {

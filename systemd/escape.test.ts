@@ -1,7 +1,10 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { escapePath, escapeUnit } from "./escape.ts";
 import { renderUnit } from "./render.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 describe("escapePath", () => {
   test("mount points of a document", () => {

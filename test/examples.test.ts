@@ -1,5 +1,5 @@
 /** Every document of docs/examples and of the guides' folder is what it says it is. A new one is covered by being there. */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import type { Command, CommandIo } from "../kit/command.ts";
 import { diffCommand } from "../supervisor/diff.main.ts";
@@ -7,6 +7,9 @@ import { validateCommand } from "../supervisor/offline.main.ts";
 import { renderCommand } from "../supervisor/render.main.ts";
 import { NOT_IN_RELEASE } from "../provision/storage.ts";
 import { examplesFolder, readExamples } from "./support/examples.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const examples = readExamples();
 const names = examples.map(({ name }) => name);

@@ -1,5 +1,5 @@
 /** `corium serve` as a unit starts it: the compiled binary, its environment, its signals, its exits. */
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
 import { tmpdir } from "node:os";
@@ -8,6 +8,9 @@ import { join } from "node:path";
 import { compile } from "../iso/compile.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { temporaryName } from "../kit/temporary.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const folder = mkdtempSync(join(tmpdir(), "corium-serve-"));
 const corium = join(folder, "corium");

@@ -1,8 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { refreshEndpoints } from "./driver.ts";
 import { nextAddress, parseAhosts, splitEndpoint } from "./endpoints.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const key = "STD2rTn0C9aHb+DNkcYnXFbNPo2gHX9/sCGGnafboTE=";
 const spec = (endpoint: string) => ({

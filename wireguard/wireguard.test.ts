@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { WireguardSpec } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
@@ -16,6 +16,9 @@ import type { WireguardInterfaceStep, WireguardKeyStep } from "./model.ts";
 import { parseNetworkctl, parseWgDump } from "./parse.ts";
 import { planWireguard } from "./plan.ts";
 import { renderWireguard } from "./render.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const sample = (name: string): string => readFileSync(join(import.meta.dir, "testdata", name), "utf8");
 const status = sample("networkctl-json-status-wg0.txt");

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { Disk, Inventory } from "../../kit/disk.ts";
 import type { InstallInput } from "./plan.ts";
@@ -9,6 +9,9 @@ import { guidOf, partUuidsOf, twinOf } from "../../iso/uuids.ts";
 import { carriedArguments, planInstall } from "./plan.ts";
 import { standingOf } from "./standing.ts";
 import { INSTALLING, installingScript, isTable, stateName } from "./table.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const MIB = 1024 ** 2;
 const image = { directory: "/medium", rootBytes: 300 * MIB, rootHash: "a".repeat(64), hashOffsetBytes: 299 * MIB };

@@ -1,10 +1,13 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { BlockNode } from "../../disks/model.ts";
 import { parseLsblk } from "../../disks/parse.ts";
 import { chooseFile, parseListing, seedDevices, seedLabel } from "./select.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 /**
  * A live system from a CD, with a disc and a stick for it, and two disks of the machine; one has a seed's label. Of

@@ -1,10 +1,13 @@
 /** What k0s says and how it exits when it does not run; see test/contract/program.ts for a real one. */
-import { afterAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { testNeeding } from "../runner/needs.ts";
 import { isReal, openProgram, realNeeds } from "./program.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const k0s = await openProgram();
 afterAll(() => k0s.dispose());

@@ -4,7 +4,7 @@
  * CORIUM_FUZZ_RUNS and CORIUM_FUZZ_SEED set how many and which; the run is in a process of its own, since nothing else
  * ends a document that never does.
  */
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -14,6 +14,9 @@ import { parseDocument } from "../../config/load.ts";
 import { growDocument } from "./grammar.ts";
 import { NOW_MS } from "./properties.ts";
 import { leakIn, type Draw } from "./secrets.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 /** The same documents each time, so that a change fails for what it changed; other seeds are for long runs. */
 const SEED_OF_CI = 1_142_617_716;

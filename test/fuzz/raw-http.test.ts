@@ -1,5 +1,5 @@
 /** B154: whatever comes over the wire, the daemon answers or hangs up, and goes on. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "node:tls";
 
 import * as fc from "fast-check";
@@ -11,6 +11,9 @@ import { createApi } from "../../api/app.ts";
 import { realRandom } from "../../host/random.ts";
 import { mintServer } from "../../pki/driver.ts";
 import { fakeApi } from "../support/fake-api.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const RUNS = Number(process.env["CORIUM_RAW_HTTP_RUNS"] ?? 300);
 let listener: Listener;

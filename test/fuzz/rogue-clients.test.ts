@@ -3,7 +3,7 @@
  * at once. `CORIUM_ROGUE_TRIES=2000` is the long form; it is run again for each new version of the runtime, which
  * accepted foreign certificates at random before.
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -17,6 +17,9 @@ import { openState } from "../../state/open.ts";
 import type { Cast } from "./rogues.ts";
 import { makeCast } from "./rogues.ts";
 import { request } from "./tls-client.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const TRIES = Number(process.env["CORIUM_ROGUE_TRIES"] ?? 60);
 const AT_ONCE = 24;

@@ -2,7 +2,7 @@
  * Any document on any machine with any memory of earlier runs: a plan never reaches beyond the disks that the document
  * consented to. Each property is first shown planners that break it.
  */
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { DeviceRef } from "../../config/document.ts";
 import { fitsDevice } from "../../disks/select.ts";
@@ -19,6 +19,9 @@ import { install } from "./judged.ts";
 import { machine, machineNames, recordedMachine, storageDocument } from "./machines.ts";
 import { replay } from "./recorded.ts";
 import { broken } from "./storage-rules.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 type Planner = (input: StorageInput) => StoragePlan;
 

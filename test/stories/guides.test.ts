@@ -2,7 +2,7 @@
  * Every command of the guides, typed in their order. cctl talks to a story node that stands at the guides' address;
  * `corium` runs as it is. `./dev` is what runs this test, so it is not run again.
  */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +10,9 @@ import { type FakeHost, fakeHost } from "../support/fake-host.ts";
 import { commandsOf, guides, readGuide, root } from "../support/guides.ts";
 import { runCctl } from "../support/run-cctl.ts";
 import { type StoryNode, startStoryNode } from "./story-node.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const shownAddress = "10.0.0.5";
 
