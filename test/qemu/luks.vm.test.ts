@@ -196,8 +196,9 @@ describe("encrypted volumes", () => {
       ok: false,
       message: "locked; `cctl luks unlock NODE vault` opens it",
     });
+    // The boot ends. A unit that failed makes it degraded, one whose device came too late does not.
     const settled = "systemctl is-system-running --wait";
-    expect((await shell.run(settled, 600_000)).stdout).toBe("degraded\n");
+    expect((await shell.run(settled, 900_000)).stdout).toMatch(/^(degraded|running)\n$/);
     expect((await unitRun(shell, K0S_UNIT)).activeState).not.toBe("active");
     expect((await shell.run("ls /var/lib/k0s")).stdout).toBe("");
     const wrong = await operator.cctl(["luks", "unlock", "node1", "vault"], 300_000, "not the key\n");
