@@ -50,7 +50,7 @@ describe("docs/reference/sources.md", () => {
 
   test("and docs/image.md explain each kernel argument that something reads, and no other", () => {
     const pages = read("reference/sources.md") + read("image.md");
-    const told = new Set([...pages.matchAll(/`(corium\.[a-z0-9.]+)(?==|`)/g)].map(([, name]) => name ?? ""));
+    const told = new Set([...pages.matchAll(/`(corium\.[a-z0-9.-]+)(?==|`)/g)].map(([, name]) => name ?? ""));
     expect(KNOWN_ARGUMENTS.filter((name) => !told.has(name))).toEqual([]);
     expect(
       [...told].filter((name) => !KNOWN_ARGUMENTS.includes(name) && !/\.(?:config\.yaml|db|iso|part\.?)$/.test(name)),
