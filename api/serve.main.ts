@@ -4,7 +4,7 @@ import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { redactPlain } from "../config/redact.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
-import { recoverApplies, serveApply } from "../apply/service/driver.ts";
+import { serveApply } from "../apply/service/driver.ts";
 import { readInventory } from "../disks/driver.ts";
 import { judgeDisk } from "../disks/select.ts";
 import { hardwareReader } from "../host/hardware.ts";
@@ -23,7 +23,7 @@ import { loadX509 } from "../pki/x509.ts";
 import { seedReader } from "../provision/seed/driver.ts";
 import type { State } from "../state/open.ts";
 import { memoryState, openState } from "../state/open.ts";
-import { closeAbandoned } from "../supervisor/abandoned.ts";
+import { recoverCutApplies } from "../supervisor/cut-apply.ts";
 import { arrayDuty } from "../supervisor/array-duty.ts";
 import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
 import type { MirrorWatch } from "../supervisor/mirror-watch.ts";
@@ -34,7 +34,6 @@ import { identityReader } from "../supervisor/disk-identities.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
 import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
 import { isReKeyed } from "../supervisor/re-key.ts";
-import { reconcileDocument } from "../supervisor/reconcile-document.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
 import { createStatus } from "../supervisor/status.ts";
 import { removeTemporaries } from "../supervisor/temporary-files.ts";
@@ -125,12 +124,12 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs, k0sVersions: listedK0sVersions });
   const gate = { host, paths, state, version, parse };
   await removeTemporaries({ host, paths, isNode: options.isNode });
+  const ending = new AbortController();
+  let recovering: Promise<void> | undefined;
   if (stateProblem === undefined) {
     // The unit is ordered before k0s: what an apply left half written is put back before anything reads it.
-    const recovered = state.baseline.get() === undefined ? ok([]) : await recoverApplies(gate);
-    if (!recovered.ok) say(`corium serve: ${formatError(recovered.error)}`);
-    closeAbandoned(state, host.clock.nowMs());
-    await reconcileDocument(gate);
+    const cut = { ...gate, say: (line: string) => say(`corium serve: ${line}`) };
+    recovering = (await recoverCutApplies(cut, AbortSignal.any([io.signal, ending.signal]))).waiting;
   }
 
   const booted = boot === undefined ? {} : { boot };
@@ -242,7 +241,6 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     notify("WATCHDOG=1");
   }, WATCHDOG_MS);
   if (boot?.isMirrored === true) keepMirror(boot.installation ?? "", host, state, io);
-  const ending = new AbortController();
   // Elsewhere than on a node the arrays are somebody else's.
   const isWatched = options.isNode && stateProblem === undefined;
   const watching = isWatched ? duty.watch(AbortSignal.any([io.signal, ending.signal])) : undefined;
@@ -250,7 +248,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   clearInterval(watchdog);
   notify("STOPPING=1");
   ending.abort();
-  await Promise.all([remote.close(), local.close(), watching]);
+  await Promise.all([remote.close(), local.close(), watching, recovering]);
   state.close();
   return isDisabled ? EXIT_DISABLED : 0;
 }

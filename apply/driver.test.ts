@@ -110,6 +110,7 @@ class Node {
 
   async recover(host: Host = this.fake): Promise<readonly { readonly outcome: string }[]> {
     const done = await recoverApply({
+      mountPoints: [],
       host,
       stateDir: "/var/lib/corium",
       isRecorded: (hash) => this.recorded.sha256 === hash,

@@ -255,6 +255,7 @@ export async function recoverApplies(dependencies: ApplyDependencies): Promise<R
   const recovered = await recoverApply({
     host,
     stateDir: paths.stateDir,
+    mountPoints: baseline === undefined ? [] : mountPointsOf(dependencies, baseline.document.text),
     isRecorded: (hash) => baseline?.document.sha256 === hash,
     finish: (hash) =>
       baseline === undefined
@@ -272,6 +273,12 @@ export async function recoverApplies(dependencies: ApplyDependencies): Promise<R
     );
   }
   return recovered;
+}
+
+function mountPointsOf({ host, parse }: ApplyDependencies, text: string): readonly string[] {
+  const { document } = parse(text, host.clock.nowMs());
+  if (document === undefined) return [];
+  return [...document.disks, ...document.raid, ...document.luks].flatMap(({ mountPoint }) => mountPoint ?? []);
 }
 
 /** By its undo record, which is closed by now: also when only the operation's own end was missing. */

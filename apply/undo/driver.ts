@@ -7,6 +7,7 @@ import type { Host } from "../../kit/ports.ts";
 import { err, ok, type Result } from "../../kit/result.ts";
 import type { K0sUnit } from "../../k0s/paths.ts";
 import { service } from "../../k0s/service/driver.ts";
+import { escapePath } from "../../systemd/escape.ts";
 import type { ApplyPlan } from "../plan.ts";
 import { type KeptFile, parseRecord, recordPath, undoFolder, type UndoRecord } from "./model.ts";
 
@@ -176,6 +177,8 @@ export interface RecoverPorts {
   readonly stateDir: string;
   /** Does the baseline already hold the document with this hash? */
   readonly isRecorded: (documentSha256: string) => boolean;
+  /** Of the baseline's data disks: files may lie beneath. */
+  readonly mountPoints: readonly string[];
   /** The document was recorded, source 1 may still be the old one: writes it again. */
   readonly finish: (documentSha256: string) => Promise<Result<void, AppError>>;
 }
@@ -192,6 +195,15 @@ export async function recoverApply(ports: RecoverPorts): Promise<Result<readonly
   for (const record of records.value) {
     if (record.state !== "open") continue;
     const isRecorded = ports.isRecorded(record.documentSha256);
+    const missing = isRecorded ? ok(undefined) : await missingMount(host, record, ports.mountPoints);
+    if (!missing.ok) return missing;
+    if (missing.value !== undefined) {
+      return fail(
+        NOT_MOUNTED,
+        `the apply ${record.operation} was cut off, and some of what it replaced is on ${missing.value}, which is not mounted`,
+        { hint: "everything is put back, and k0s started, as soon as it is" },
+      );
+    }
     const done = isRecorded ? await ports.finish(record.documentSha256) : await undo(host, record);
     if (!done.ok) {
       return err(
@@ -203,6 +215,26 @@ export async function recoverApply(ports: RecoverPorts): Promise<Result<readonly
     recoveries.push({ operation: record.operation, outcome: isRecorded ? "finished" : "undone" });
   }
   return ok(recoveries);
+}
+
+export const NOT_MOUNTED = "not-mounted";
+
+/**
+ * Data disks may come long after PID 1, or not at all. What is put back into the empty mount point is not put back:
+ * the mount then covers it, and shows what the apply had written.
+ */
+async function missingMount(
+  host: Host,
+  record: UndoRecord,
+  points: readonly string[],
+): Promise<Result<string | undefined, AppError>> {
+  for (const point of points) {
+    if (!record.files.some(({ path }) => path.startsWith(`${point}/`))) continue;
+    const status = await host.systemd.status(`${escapePath(point)}.mount`);
+    if (!status.ok) return status;
+    if (status.value.activeState !== "active") return ok(point);
+  }
+  return ok(undefined);
 }
 
 async function undo(host: Host, record: UndoRecord): Promise<Result<void, AppError>> {

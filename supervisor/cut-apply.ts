@@ -1,0 +1,80 @@
+/**
+ * What a power cut left of an apply, at the daemon's start. k0s is held until it is put back: it would release a new
+ * add-on from the half of it, and uninstall it again with its data once the files are as before.
+ */
+import { type ApplyDependencies, recoverApplies } from "../apply/service/driver.ts";
+import { NOT_MOUNTED } from "../apply/undo/driver.ts";
+import { formatError } from "../kit/app-error.ts";
+import type { Paths } from "../kit/paths.ts";
+import { closeAbandoned } from "./abandoned.ts";
+import { reconcileDocument } from "./reconcile-document.ts";
+
+const LOOK_MS = 2_000;
+const K0S_UNITS = ["k0scontroller.service", "k0sworker.service"] as const;
+
+export interface CutApply extends ApplyDependencies {
+  readonly paths: ApplyDependencies["paths"] & Pick<Paths, "runDir" | "config">;
+  readonly say: (line: string) => void;
+}
+
+/** Both units of k0s have it as a condition (iso/rootfs). */
+export const holdPath = (runDir: string): string => `${runDir}/apply-open`;
+
+/**
+ * Over at once in nearly every case. Else the promise inside is of the wait for a data disk, which ends with everything
+ * put back and k0s started, or with the signal.
+ */
+export async function recoverCutApplies(
+  cut: CutApply,
+  signal: AbortSignal,
+): Promise<{ readonly waiting?: Promise<void> }> {
+  const first = await attempt(cut);
+  if (first !== "waits") return {};
+  const { host, paths, say } = cut;
+  const held = await host.files.write(holdPath(paths.runDir), "", { mode: 0o644 });
+  if (!held.ok) say(formatError(held.error));
+  return { waiting: wait(cut, signal) };
+}
+
+async function wait(cut: CutApply, signal: AbortSignal): Promise<void> {
+  const { host, paths, say } = cut;
+  while (!signal.aborted) {
+    await host.clock.sleep(LOOK_MS);
+    if (signal.aborted || (await attempt(cut)) === "waits") continue;
+    const released = await host.files.remove(holdPath(paths.runDir));
+    if (!released.ok) say(formatError(released.error));
+    for (const unit of K0S_UNITS) {
+      const status = await host.systemd.status(unit);
+      if (!status.ok || status.value.loadState === "not-found") continue;
+      const started = await host.systemd.start(unit, { noBlock: true });
+      if (!started.ok) say(formatError(started.error));
+    }
+    return;
+  }
+}
+
+/** Operations stay open while it waits: nothing else is begun on a node that is neither the old one nor the new. */
+async function attempt(cut: CutApply): Promise<"over" | "waits"> {
+  const { host, state, say } = cut;
+  const recovered = state.baseline.get() === undefined ? undefined : await recoverApplies(cut);
+  if (recovered?.ok === false) {
+    if (recovered.error.code === NOT_MOUNTED) {
+      announce(cut, recovered.error.message);
+      return "waits";
+    }
+    say(formatError(recovered.error));
+  }
+  closeAbandoned(state, host.clock.nowMs());
+  await reconcileDocument(cut);
+  return "over";
+}
+
+function announce({ host, state, say }: CutApply, message: string): void {
+  const atMs = host.clock.nowMs();
+  for (const { id, kind, message: before } of state.operations.abandoned()) {
+    if (kind !== "apply" || before === message) continue;
+    state.operations.message(id, message, atMs);
+    state.events.add({ atMs, kind: "apply-waits", severity: "warning", message });
+    say(message);
+  }
+}
