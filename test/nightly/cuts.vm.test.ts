@@ -19,7 +19,14 @@ import type { DiskOptions } from "../qemu/harness/options.ts";
 import { freePort, type Vm, withVm } from "../qemu/harness/vm.ts";
 
 const MARKER = "/var/lib/corium/bootstrapped";
-const withAddon = `${MIRRORED_NODE}${HELLO_ADDON}`;
+// On the data disk, which is mounted long after the API's daemon began.
+const MANIFESTS = "/var/lib/k0s/manifests/site";
+const withAddon = `${MIRRORED_NODE}${HELLO_ADDON}manifests:
+  - name: site
+    files:
+      - name: namespace.yaml
+        content: "{apiVersion: v1, kind: Namespace, metadata: {name: site}}"
+`;
 const withNewerAddon = withAddon.replace("1.2.3", "1.2.4");
 
 const image = await testImage();
@@ -247,7 +254,7 @@ describe("power is cut", () => {
       const applying = operator.cctl(["apply", "node1", "--file", "addon.yaml", "--yes"], 120_000);
       await shell.must(
         `until pid=$(systemctl show ${K0S_UNIT} -p MainPID --value) && [ "$pid" != ${pid} ] && [ "$pid" != 0 ]; do sleep 0.2; done
-         grep -q site/hello /etc/k0s/k0s.yaml && grep -q site/hello /var/lib/corium/etc/k0s/k0s.yaml`,
+         test -f ${MANIFESTS}/namespace.yaml && grep -q site/hello /etc/k0s/k0s.yaml && grep -q site/hello /var/lib/corium/etc/k0s/k0s.yaml`,
         120_000,
       );
       const now = await readDatabase(shell);
@@ -263,6 +270,7 @@ describe("power is cut", () => {
       await expectWhole(vm);
       const { shell } = vm;
       expect(await contentOfFiles(shell)).toBe(before);
+      expect(await shell.must(`mountpoint -q /var/lib/k0s && ! test -e ${MANIFESTS} && echo gone`)).toBe("gone");
       const now = await readDatabase(shell);
       expect({ documents: now.documents, baseline: now.baseline }).toEqual(documents as typeof now);
       const [undone] = (await operations()).filter(({ kind }) => kind === "apply");
@@ -274,6 +282,7 @@ describe("power is cut", () => {
       const log = await shell.must(`journalctl --boot --unit ${K0S_UNIT} --output cat`);
       expect(log.match(/control plane is up/g)).toHaveLength(1);
       expect(log).not.toContain("hello");
+      expect(log).not.toContain("applier-site");
 
       await operator.must(["apply", "node1", "--file", "addon.yaml", "--yes"], 240_000);
       expect(await shell.must("cat /etc/k0s/k0s.yaml")).toContain("site/hello");

@@ -1,4 +1,4 @@
-// budget: 3600 s, last
+// budget: 3600 s
 /**
  * Encrypted volumes on a real kernel, with a TPM of software: made at the first boot on an array and on a disk, open by
  * themselves at the next; with another TPM the node boots on and says what is locked, and a recovery key opens it. One
@@ -9,14 +9,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NodeAnswer, OperationsAnswer, RecoveryAnswer } from "../../api/contract.ts";
-import { createRaw, runTool, sha256 } from "./harness/disk.ts";
-import { K0S_UNIT } from "./harness/documents.ts";
-import { testImage } from "./harness/image.ts";
-import { synchronizeClock, unitRun } from "./harness/inside.ts";
-import { installedSystem } from "./harness/installed.ts";
-import { openOperator } from "./harness/node.ts";
-import type { DiskOptions } from "./harness/options.ts";
-import { freePort, startVm, type Vm } from "./harness/vm.ts";
+import { createRaw, runTool, sha256 } from "../qemu/harness/disk.ts";
+import { K0S_UNIT } from "../qemu/harness/documents.ts";
+import { testImage } from "../qemu/harness/image.ts";
+import { synchronizeClock, unitRun } from "../qemu/harness/inside.ts";
+import { installedSystem } from "../qemu/harness/installed.ts";
+import { openOperator } from "../qemu/harness/node.ts";
+import type { DiskOptions } from "../qemu/harness/options.ts";
+import { freePort, startVm, type Vm } from "../qemu/harness/vm.ts";
 
 const PASSPHRASE = "a horse of no battery";
 const MARK = "nobody reads this on the disk ".repeat(64);

@@ -6,9 +6,9 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { arrayMachine, isWhole, stateOf } from "./harness/arrays.ts";
-import { testImage } from "./harness/image.ts";
-import { openOperator } from "./harness/node.ts";
+import { arrayMachine, isWhole, stateOf } from "../qemu/harness/arrays.ts";
+import { testImage } from "../qemu/harness/image.ts";
+import { openOperator } from "../qemu/harness/node.ts";
 
 const operator = await openOperator();
 const machine = await arrayMachine(await testImage(), operator);
