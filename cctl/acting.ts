@@ -5,7 +5,7 @@ import type { OperationsAnswer, ReplaceAnswer } from "../api/contract.ts";
 import type { Arguments } from "./arguments.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
-import { isYes } from "./enroll.ts";
+import { isYes } from "./fingerprint.ts";
 import { followOperation } from "./follow.ts";
 import { printable } from "./printable.ts";
 

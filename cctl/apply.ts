@@ -7,7 +7,7 @@ import type { Arguments, FlagSpec } from "./arguments.ts";
 import { type ApiAnswer, type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
-import { isYes } from "./enroll.ts";
+import { isYes } from "./fingerprint.ts";
 import { followOperation, runWrite } from "./follow.ts";
 import { operationText } from "./text/lists.ts";
 import { configStatusText, planText } from "./text/plan.ts";

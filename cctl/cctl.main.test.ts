@@ -89,6 +89,14 @@ describe("pki", () => {
     expect(host.text("/home/ann/.corium/operator-ca.key")).toBe("PRIVATE");
   });
 
+  test("a certificate for somebody else was an admin's unless one thought of it", async () => {
+    const host = fakeHost();
+    await cctl(host, ["pki", "init"]);
+    const ran = await cctl(host, ["pki", "issue", "--to", "/tmp/bob", "--name", "bob"]);
+    expect(ran.status).toBe(2);
+    expect(ran.err).toContain("give --role readonly|operator|admin");
+  });
+
   test("issue --to makes a store for somebody else, without the CA key", async () => {
     const host = fakeHost();
     await cctl(host, ["pki", "init"]);

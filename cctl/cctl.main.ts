@@ -20,6 +20,7 @@ import { coloured, plain, printable } from "./printable.ts";
 import { readingCommands } from "./reading.ts";
 import { skewOf } from "./skew.ts";
 import { openStore } from "./store.ts";
+import { trustCommand } from "./trust.ts";
 
 /** The node's own code, under the same names; offline. */
 const offline: Readonly<Record<string, () => Promise<Command>>> = {
@@ -74,6 +75,7 @@ const completionCommand: CctlCommand = {
 export const commands: readonly CctlCommand[] = [
   ...pkiCommands,
   enrollCommand,
+  trustCommand,
   ...applyCommands,
   ...readingCommands,
   ...actingCommands,

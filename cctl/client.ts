@@ -47,7 +47,7 @@ export async function clientFor(context: Context, node: string): Promise<Result<
   const where = formatAddress(target.value.address);
   if (pinned === undefined) {
     return fail("not-enrolled", `${where} was not enrolled from here`, {
-      hint: `cctl enroll ${node}, or --dir with the store that knows it`,
+      hint: `cctl enroll ${node}; if it was claimed with this CA already: cctl trust ${node}`,
     });
   }
   const credentials = await readCredentials(context);

@@ -12,6 +12,7 @@ import { type HttpAnswer, openConnection } from "./connection.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
 import { printAnswer } from "./answers.ts";
+import { isFingerprint, isYes, learnFingerprint } from "./fingerprint.ts";
 import { jsonPrintable, printable } from "./printable.ts";
 
 export const enrollCommand: CctlCommand = {
@@ -41,7 +42,7 @@ async function enroll(context: Context, given: Arguments): Promise<Result<number
   const document = file === undefined ? undefined : await readDocument(context, file);
   if (document !== undefined && !document.ok) return document;
   const wanted = given.flags.get("fingerprint");
-  if (wanted !== undefined && !/^SHA256:[A-Za-z0-9+/]{43}$/.test(wanted)) {
+  if (wanted !== undefined && !isFingerprint(wanted)) {
     return fail("usage", `'${wanted}' is no fingerprint: wanted SHA256: and 43 characters`);
   }
 
@@ -84,31 +85,6 @@ async function enroll(context: Context, given: Arguments): Promise<Result<number
     return `${where} is yours; it is known by ${fingerprint.value}\nNext: ${next}\n`;
   });
   return ok(exitStatus.done);
-}
-
-/** Nothing has been written to the connection when this returns. */
-async function learnFingerprint(
-  context: Context,
-  address: NodeAddress,
-  wanted: string | undefined,
-): Promise<Result<string, AppError>> {
-  if (wanted !== undefined) return ok(wanted);
-  const { ask } = context.io;
-  if (ask === undefined) {
-    return fail("usage", "nobody is here to compare the fingerprint, so nothing was sent", {
-      hint: "give --fingerprint SHA256:… as the node's console shows it",
-    });
-  }
-  const opened = await openConnection({ address, timeoutMs: connectTimeoutMs, signal: context.io.signal });
-  if (!opened.ok) return opened;
-  opened.value.close();
-  const { fingerprint } = opened.value;
-  context.io.err(`${formatAddress(address)} shows the fingerprint\n\n  ${fingerprint}\n\n`);
-  const answer = await ask("Does its console show the same? [y/N] ");
-  if (isYes(answer)) return ok(fingerprint);
-  return fail("wrong-peer", "the fingerprint was not confirmed, so nothing was sent", {
-    hint: "if it differs, somebody else answers at this address",
-  });
 }
 
 /** Absent when the node's document has `api.insecure`; the node says so when it wants one. */
@@ -161,8 +137,6 @@ async function confirmOwnLoss(context: Context, given: Arguments): Promise<Resul
   );
   return answer?.trim() === "wipe-own" ? ok(undefined) : fail("declined", "nothing was sent");
 }
-
-export const isYes = (answer: string | undefined): boolean => /^y(es)?$/i.test(answer?.trim() ?? "");
 
 function parse(answer: HttpAnswer): unknown {
   try {

@@ -334,3 +334,15 @@ describe("enroll", () => {
     expect(host.text("/home/ann/.corium/config.yaml")).toBeUndefined();
   });
 });
+
+test("a store that was made before a node was claimed could never know it", async () => {
+  const { host, node: peer } = await enrolled(applying([]));
+  host.put("/home/ann/.corium/config.yaml", "nodes: {}\n");
+  const lost = await runCctl(host, ["health", peer.address]);
+  expect(lost.err).toContain(`cctl trust ${peer.address}`);
+  const argv = ["trust", peer.address, "--fingerprint", peer.fingerprint, "--name", "n1"];
+  expect(await runCctl(host, argv)).toMatchObject({ status: 0 });
+  expect(await runCctl(host, ["health", "n1"])).toMatchObject({ status: 0 });
+  const other = peer.fingerprint.replace(/:./, ":-");
+  expect(await runCctl(host, ["trust", peer.address, "--fingerprint", other])).toMatchObject({ status: 2 });
+});

@@ -29,7 +29,7 @@ export const pkiCommands: readonly CctlCommand[] = [
     summary: "make a client certificate: for yourself, or with --to for somebody else",
     flags: [
       ...identityFlags,
-      { name: "role", value: OPERATOR_ROLES.join("|"), help: "default admin" },
+      { name: "role", value: OPERATOR_ROLES.join("|"), help: "default admin; with --to it must be given" },
       { name: "to", value: "FOLDER", help: "a new store, to be handed over whole; it lacks the CA key" },
     ],
     run: issue,
@@ -86,10 +86,18 @@ async function issue(context: Context, given: Arguments): Promise<Result<number,
   const key = await store.readKey("caKey");
   if (!key.ok) return key;
   if (certificate.value === undefined || key.value === undefined) {
-    return fail("no-ca", `there is no operator CA with its key in ${store.dir}`, { hint: "cctl pki init makes one" });
+    return fail("no-ca", `there is no operator CA with its key in ${store.dir}`, {
+      hint:
+        certificate.value === undefined
+          ? "cctl pki init makes one"
+          : "whoever made this store has the key, and issues certificates for it",
+    });
   }
   const request = readRequest(context, given);
   if (!request.ok) return request;
+  if (given.flags.has("to") && !given.flags.has("role")) {
+    return fail("usage", "what may the other one do?", { hint: `give --role ${OPERATOR_ROLES.join("|")}` });
+  }
   const authority = { certificate: certificate.value, privateKey: key.value.reveal() };
   const folder = given.flags.get("to");
   if (folder === undefined) {

@@ -150,7 +150,7 @@ function renderArrays(node: NodeAnswer | undefined): string[] {
 const renderMounts = (node: NodeAnswer | undefined): string[] =>
   (node?.storage.mounts ?? [])
     .filter((mount) => !mount.mounted)
-    .map((mount) => `mount: ${mount.path} is not mounted (${mount.source})`);
+    .map(({ path, source }) => `mount: ${path} is not mounted${source === "" ? "" : ` (${source})`}`);
 
 const renderVolumes = (node: NodeAnswer | undefined): string[] =>
   (node?.storage.volumes ?? [])

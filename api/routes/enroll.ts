@@ -76,7 +76,11 @@ async function checkCode(
 ): Promise<Response | undefined> {
   if (enrolment.isInsecure()) return undefined;
   const given = codeSchema.safeParse(body);
-  const attempt = await enrolment.attempt((given.success ? given.data.code : undefined) ?? "");
+  const code = (given.success ? given.data.code : undefined) ?? "";
+  // No guess, so it does not count as one: a script that forgot it would use up the tries of whoever has it.
+  if (code.trim() === "")
+    return problem(401, "the code is missing; it is on the node's console", { reason: "no-code" });
+  const attempt = await enrolment.attempt(code);
   if (attempt.kind === "right") return undefined;
   if (attempt.kind === "throttled") {
     const seconds = Math.ceil(attempt.waitMs / 1000);

@@ -73,7 +73,11 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
   for (const { path, source, filesystem, mounted, sizeBytes, availableBytes } of node.storage.mounts) {
     add(
       "mount",
-      `${printable(path)} from ${printable(source)} ${printable(filesystem)}`,
+      // What is not mounted may come from nowhere yet.
+      [printable(path), source === "" ? "" : `from ${printable(source)}`, printable(filesystem)]
+        .join(" ")
+        .replace(/ +/g, " ")
+        .trim(),
       !mounted && paint("not mounted", "red"),
       sizeBytes === undefined || availableBytes === undefined
         ? undefined
