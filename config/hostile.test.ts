@@ -56,6 +56,13 @@ describe("what a finding shows", () => {
     expect(labels.map(formatFinding).join()).not.toContain(key.slice(0, 12));
   });
 
+  test("the VRRP password, pasted into another field too, was printed", () => {
+    const text = `role: controller\ncluster: {name: "hunter22\\nx", endpoint: 192.0.2.9}
+ha: {enabled: true, virtualIP: 192.0.2.9/24, authPass: hunter22}\n`;
+    const [finding] = parseDocument(text, { nowMs: 0 }).findings;
+    expect(finding).toMatchObject({ path: "cluster.name", message: '"……" is not a lower-case name' });
+  });
+
   test("a key written beside generateKey, a passphrase beside unlock were printed", () => {
     const key = "7hDUcKsaepawVY5NXmcH92omo1dQvB2Kj1v7LE4IcGc=";
     const text = `role: single
@@ -136,7 +143,9 @@ describe("documents that took for ever", () => {
 
   test("ten thousand devices that are all wrong", () => {
     const text = `role: single\nraid: [{name: a, level: 0, devices: [${many(10_000, () => "x")}]}]\n`;
-    expect(paths(text)).toHaveLength(10_000);
+    // A hundred, and one that says how many more.
+    expect(paths(text)).toHaveLength(101);
+    expect(parseDocument(text, { nowMs: 0 }).omitted).toBe(9_900);
   });
 
   test("a mebibyte of brackets, also in a manifest", () => {

@@ -2,6 +2,7 @@ import type { Finding } from "../kit/finding.ts";
 import { capFindings } from "./cap.ts";
 import { applyDefaults } from "./defaults.ts";
 import type { Document } from "./document.ts";
+import { secretTexts, withoutKnown } from "./known-secrets.ts";
 import { CODES } from "./messages/codes.ts";
 import { formatPath, getAt, type Path } from "./path.ts";
 import { RULES } from "./rules/all.ts";
@@ -102,6 +103,7 @@ function prune(value: unknown, errors: readonly Path[]): unknown {
 
 /** Problems → findings with their position, each once, in the order of the document. */
 function place(decoded: Decoded, problems: readonly PlacedProblem[], file: string | undefined): readonly Finding[] {
+  const secrets = problems.length === 0 ? [] : secretTexts(decoded.root);
   const seen = new Set<string>();
   return (
     problems
@@ -113,7 +115,9 @@ function place(decoded: Decoded, problems: readonly PlacedProblem[], file: strin
         return !seen.has(key) && seen.add(key) !== undefined;
       })
       .map(({ found, offset }): Finding => {
-        const { code, message, hint } = found;
+        const { code } = found;
+        const message = withoutKnown(found.message, secrets);
+        const hint = found.hint === undefined ? undefined : withoutKnown(found.hint, secrets);
         const { severity } = CODES[code];
         const path = formatPath(shownPath(found.path));
         const at = { ...(file === undefined ? {} : { file }), ...decoded.positionOf(offset) };

@@ -29,8 +29,8 @@ raid:
       - /dev/disk/by-id/ata-EXAMPLE_0001
       - { serial: EXAMPLE_0002, minSize: 500GB }
     mountPoint: /var/lib/k0s
-backup:
-  enabled: true
+upgrades:
+  automatic: download
   schedule: "*-*-* 01:30:00"
 addons:
   - name: metallb
