@@ -60,7 +60,9 @@ describe("what a finding shows", () => {
     const text = `role: controller\ncluster: {name: "hunter22\\nx", endpoint: 192.0.2.9}
 ha: {enabled: true, virtualIP: 192.0.2.9/24, authPass: hunter22}\n`;
     const [finding] = parseDocument(text, { nowMs: 0 }).findings;
-    expect(finding).toMatchObject({ path: "cluster.name", message: '"……" is not a lower-case name' });
+    expect(finding).toMatchObject({ path: "cluster.name", message: '"…" is not a lower-case name' });
+    const [part] = parseDocument(text.replace("hunter22\\nx", "x unter2 y"), { nowMs: 0 }).findings;
+    expect(part).toMatchObject({ path: "cluster.name", message: '"x … y" is not a lower-case name' });
   });
 
   test("a key written beside generateKey, a passphrase beside unlock were printed", () => {

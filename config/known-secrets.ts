@@ -1,7 +1,7 @@
 /** Secrets of the document itself, pasted into another field too: no message shows them, whatever it quotes. */
 import { redactPlain } from "./redact.ts";
 
-/** As long as a message may quote by chance. */
+/** Shorter ones are in other words by chance. */
 const SHORTEST = 6;
 
 /** The values of its secret fields, the longest first; the document may be wrong. */
@@ -16,10 +16,39 @@ export function secretTexts(root: unknown): readonly string[] {
   return [...found].toSorted((a, b) => b.length - a.length);
 }
 
-/** Messages quote as JSON does. */
+/** What a message quotes, without any part of a secret; its own words stay. */
 export function withoutKnown(text: string, secrets: readonly string[]): string {
-  return secrets.reduce(
-    (shown, secret) => shown.replaceAll(secret, "…").replaceAll(JSON.stringify(secret).slice(1, -1), "…"),
-    text,
-  );
+  if (secrets.length === 0) return text;
+  return text.replace(/"(?:[^"\\]|\\.)*"/g, (quoted) => {
+    const shown = unquote(quoted);
+    return shown === undefined ? quoted : JSON.stringify(secrets.reduce(withoutParts, shown));
+  });
+}
+
+function unquote(text: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === "string" ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Each run that both have in common is left out. */
+function withoutParts(shown: string, secret: string): string {
+  let rest = "";
+  for (let at = 0; at < shown.length;) {
+    const length = commonRun(shown, at, secret);
+    const next = length === 0 ? (shown[at] ?? "") : "…";
+    if (next !== "…" || !rest.endsWith("…")) rest += next;
+    at += Math.max(1, length);
+  }
+  return rest;
+}
+
+function commonRun(shown: string, at: number, secret: string): number {
+  let end = at + SHORTEST;
+  if (end > shown.length || !secret.includes(shown.slice(at, end))) return 0;
+  while (end < shown.length && secret.includes(shown.slice(at, end + 1))) end += 1;
+  return end - at;
 }

@@ -41,9 +41,33 @@ function demand(holds: boolean, what: string): asserts holds {
   if (!holds) throw new Error(what);
 }
 
-function hides(what: string, output: string, secrets: readonly string[]): void {
-  const part = leakIn(output, secrets);
+function hides(
+  what: string,
+  output: string,
+  secrets: readonly string[],
+  isPublic?: (part: string, secret: string) => boolean,
+): void {
+  const part = leakIn(output, secrets, isPublic);
   demand(part === undefined, `${what} shows ${part} of a secret: ${output.slice(0, 3000)}`);
+}
+
+/** From here on a key or a token is known by its looks, wherever it is. */
+const KEY_LENGTH = 32;
+
+/**
+ * A slip may have moved a password to where a name belongs, with nothing of it left in its own field, or a short piece of
+ * a token: then it is the name, and nobody could tell. What still stands in its own field too is never shown.
+ */
+function publicIn(raw: unknown): (part: string, secret: string) => boolean {
+  if (raw === undefined) return () => false;
+  const held: unknown[] = [];
+  redactPlain(raw, { mark: (_, value) => held.push(value) });
+  const [seen, kept] = [JSON.stringify(withoutSecrets(raw)), JSON.stringify(held)];
+  const isWhole = (secret: string): boolean =>
+    Array.from({ length: Math.max(0, secret.length - KEY_LENGTH + 1) }, (_, at) =>
+      secret.slice(at, at + KEY_LENGTH),
+    ).some((run) => seen.includes(run));
+  return (part, secret) => leakIn(seen, [part]) !== undefined && leakIn(kept, [part]) === undefined && !isWhole(secret);
 }
 
 /** Whether it is valid. */
@@ -57,8 +81,9 @@ export async function checkAll({ text, secrets }: FuzzDocument): Promise<boolean
     "every finding has its place",
   );
   const shown = { file: "n.yaml", ...parsed };
-  hides("validate", showAsText(shown), secrets);
-  hides("validate --output json", JSON.stringify(showAsJson(shown)), secrets);
+  const isPublic = publicIn(parsed.raw);
+  hides("validate", showAsText(shown), secrets, isPublic);
+  hides("validate --output json", JSON.stringify(showAsJson(shown)), secrets, isPublic);
   const [first] = findings;
   if (first !== undefined && text.length % 16 === 0) hides("explain", JSON.stringify(explain(first.path)), secrets);
   if (document === undefined) return false;
