@@ -1,4 +1,4 @@
-// budget: 3000 s
+// budget: 3000 s, last
 /** Documents of seed media, and those that the kernel command line names: from the medium, from an https server. */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
