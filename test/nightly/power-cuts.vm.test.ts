@@ -1,5 +1,5 @@
 // budget: 7200 s
-/** Ten cuts of one installation, each booted from the medium again: test/qemu/power-cuts.vm.test.ts boots one. */
+/** Ten cuts of one installation, each booted from the medium again: write-logs.vm.test.ts boots one. */
 import { afterAll, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

@@ -2,7 +2,7 @@
 /**
  * Power cuts of disks with a volatile cache. What an installation from the medium, and the first boot after it, sent to
  * the disks was logged write by write; each cut is a flush and a random subset of the writes after it. What the next boot
- * would find is checked offline, hundreds of times; some cuts are booted (more of them in test/nightly/).
+ * would find is checked offline, hundreds of times; one is booted (ten in power-cuts.vm.test.ts).
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
