@@ -14,7 +14,7 @@ import type { ConsoleView } from "./model.ts";
 import { eventFeed, gatherView, socketCall, socketGet } from "./gather.ts";
 import { beginPrevious, stepPrevious } from "./previous-dialogue.ts";
 import { type QueuedTerminal, terminalOn } from "./terminal.ts";
-import { openTty, type Tty } from "./tty.ts";
+import { onTty, type Tty } from "./tty.ts";
 import { readTyped } from "./typed.ts";
 import { beginUnlock, stepUnlock } from "./unlock-dialogue.ts";
 import { viewFor } from "./views.ts";
@@ -42,19 +42,7 @@ export const consoleCommand: Command = async (argv, io) => {
     );
     return 0;
   }
-  let tty: Tty;
-  try {
-    tty = openTty(name, io.env["TERM"]);
-  } catch (error) {
-    io.err(`corium: cannot open ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
-    return 1;
-  }
-  try {
-    await show(tty, io);
-  } finally {
-    tty.close();
-  }
-  return 0;
+  return onTty(name, io, (tty) => show(tty, io));
 };
 
 const host = realHost();

@@ -17,7 +17,7 @@ import type { Answer } from "./dialogue.ts";
 import type { RescueRequest } from "./rescue-dialogue.ts";
 import { beginRescue, stepRescue } from "./rescue-dialogue.ts";
 import { terminalOn } from "./terminal.ts";
-import { openTty, type Tty } from "./tty.ts";
+import { onTty, type Tty } from "./tty.ts";
 
 export const rescueCommand: Command = async (argv, io) => {
   const [name] = argv;
@@ -25,19 +25,7 @@ export const rescueCommand: Command = async (argv, io) => {
     io.err("usage: corium rescue TTY\n");
     return 2;
   }
-  let tty: Tty;
-  try {
-    tty = openTty(name, io.env["TERM"]);
-  } catch (error) {
-    io.err(`corium: cannot open ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
-    return 1;
-  }
-  try {
-    await serveMenu(tty, io);
-  } finally {
-    tty.close();
-  }
-  return 0;
+  return onTty(name, io, (tty) => serveMenu(tty, io));
 };
 
 async function serveMenu(tty: Tty, io: CommandIo): Promise<void> {

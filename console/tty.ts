@@ -2,6 +2,7 @@
  * The terminal itself: an open device, lines that a person types, text that goes out. The only file of the console
  * that touches the machine: a terminal is no port of the Host, only this entry point has one.
  */
+import type { CommandIo } from "../kit/command.ts";
 import { closeSync, constants, createReadStream, openSync, write } from "node:fs";
 import { createInterface } from "node:readline";
 
@@ -45,4 +46,21 @@ function writeAll(fd: number, bytes: Uint8Array): Promise<void> {
     };
     next(0);
   });
+}
+
+/** Opens it, and closes it whatever happens; the exit status of a command that lives on one. */
+export async function onTty(name: string, io: CommandIo, use: (tty: Tty) => Promise<void>): Promise<number> {
+  let tty: Tty;
+  try {
+    tty = openTty(name, io.env["TERM"]);
+  } catch (error) {
+    io.err(`corium: cannot open ${name}: ${error instanceof Error ? error.message : String(error)}\n`);
+    return 1;
+  }
+  try {
+    await use(tty);
+  } finally {
+    tty.close();
+  }
+  return 0;
 }

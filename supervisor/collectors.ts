@@ -1,5 +1,5 @@
 /** The domains' reports as `NodeAnswer` has them. */
-import type { Document } from "../config/document.ts";
+import { mountPointsOf } from "../config/mount-points.ts";
 import { readMounts } from "../disks/driver.ts";
 import { joinSystem, systemArrays } from "../iso/mirror/report.ts";
 import type { BootFacts } from "../kit/paths.ts";
@@ -50,7 +50,7 @@ export function nodeCollectors(
       return [...(joined === undefined ? [] : [joined]), ...reports.slice(system.length)];
     },
     volumes: (document) => volumes.read(knownVolumes(document, state)),
-    mounts: (document) => readMounts(host, mountPoints(document)),
+    mounts: (document) => readMounts(host, document === undefined ? [] : mountPointsOf(document)),
     overlay: (document) => readOverlay(host, document?.wireguard ?? []),
     async addresses() {
       const result = await host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 });
@@ -60,9 +60,4 @@ export function nodeCollectors(
     hardware,
     isNodeReady: (document) => readNodeReady(host, document),
   };
-}
-
-function mountPoints(document: Document | undefined): readonly string[] {
-  if (document === undefined) return [];
-  return [...document.disks, ...document.raid, ...document.luks].flatMap(({ mountPoint }) => mountPoint ?? []);
 }

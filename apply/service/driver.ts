@@ -1,6 +1,7 @@
 /** POST /v1/config on a node in service, as one operation from the gate to the record. */
 import type { ApplyAnswer, ErrorBody } from "../../api/contract.ts";
 import type { Document } from "../../config/document.ts";
+import { mountPointsOf } from "../../config/mount-points.ts";
 import { secretFields } from "../../config/secrets.ts";
 import { type AppError, appError, fail, formatError } from "../../kit/app-error.ts";
 import type { Finding } from "../../kit/finding.ts";
@@ -255,7 +256,7 @@ export async function recoverApplies(dependencies: ApplyDependencies): Promise<R
   const recovered = await recoverApply({
     host,
     stateDir: paths.stateDir,
-    mountPoints: baseline === undefined ? [] : mountPointsOf(dependencies, baseline.document.text),
+    mountPoints: baseline === undefined ? [] : mountPointsIn(dependencies, baseline.document.text),
     isRecorded: (hash) => baseline?.document.sha256 === hash,
     finish: (hash) =>
       baseline === undefined
@@ -275,10 +276,9 @@ export async function recoverApplies(dependencies: ApplyDependencies): Promise<R
   return recovered;
 }
 
-function mountPointsOf({ host, parse }: ApplyDependencies, text: string): readonly string[] {
+function mountPointsIn({ host, parse }: ApplyDependencies, text: string): readonly string[] {
   const { document } = parse(text, host.clock.nowMs());
-  if (document === undefined) return [];
-  return [...document.disks, ...document.raid, ...document.luks].flatMap(({ mountPoint }) => mountPoint ?? []);
+  return document === undefined ? [] : mountPointsOf(document);
 }
 
 /** By its undo record, which is closed by now: also when only the operation's own end was missing. */
