@@ -1,7 +1,7 @@
 /** The image of the tests: built from this tree, with the stand-in for k0s and a root shell on ttyS1. */
 import { createHash } from "node:crypto";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { bakedSegment } from "../../../iso/baked.ts";
 import type { VmOptions } from "./options.ts";
 
@@ -44,6 +44,19 @@ export async function testImage(document?: string): Promise<TestImage> {
   if (given !== undefined && document === undefined) return described(given);
   return await buildTestImage(document);
 }
+
+/** What the build says of an image, and what its boot files say again. */
+export interface ImageFacts {
+  readonly version: string;
+  readonly rootHash: string;
+  readonly hashOffsetBytes: number;
+  /** Of the root's file, which a network boot checks. */
+  readonly sha256: string;
+  readonly bootFiles: string;
+}
+
+export const imageFacts = ({ pxe }: TestImage): ImageFacts =>
+  JSON.parse(readFileSync(join(dirname(pxe), "image.json"), "utf8")) as ImageFacts;
 
 /**
  * The live system straight from its kernel, with the ISO in the drive: no wait for firmware and boot menu, further
