@@ -36,7 +36,8 @@ describe("the medium", () => {
   test(
     "from CD by SeaBIOS: reaches the console; nobody can log in, no shell can be had",
     async () => {
-      await withVm({ name: "boot-cd-bios", memoryMiB: 1024, media: [{ path: image.iso }] }, async (vm) => {
+      const options = { name: "boot-cd-bios", memoryMiB: 1024, media: [{ path: image.iso }], hasScreen: true };
+      await withVm(options, async (vm) => {
         await live(vm);
         const { shell } = vm;
         expect(
@@ -66,7 +67,7 @@ describe("the medium", () => {
     "from a USB stick by OVMF, through shim",
     async () => {
       const media = [{ path: image.iso, as: "usb" as const }];
-      await withVm({ name: "boot-usb-ovmf", firmware: "ovmf", memoryMiB: 1024, media }, async (vm) => {
+      await withVm({ name: "boot-usb-ovmf", firmware: "ovmf", memoryMiB: 1024, media, hasScreen: true }, async (vm) => {
         await live(vm);
         await vm.shell.must("test -d /sys/firmware/efi");
       });

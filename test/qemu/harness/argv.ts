@@ -133,7 +133,15 @@ export function qemuArgv(options: VmOptions, wiring: Wiring): string[] {
   argv.push("-accel", wiring.accel === "tcg" ? "tcg,thread=multi" : "kvm");
   argv.push("-cpu", wiring.accel === "tcg" ? "Nehalem,model=28" : "host");
   argv.push("-smp", String(options.cpus ?? 1), "-m", String(options.memoryMiB ?? 1024));
-  argv.push("-nodefaults", "-no-user-config", "-display", "none", "-vga", "std", "-S");
+  argv.push(
+    "-nodefaults",
+    "-no-user-config",
+    "-display",
+    "none",
+    "-vga",
+    options.hasScreen === true ? "std" : "none",
+    "-S",
+  );
   argv.push("-device", "virtio-rng-pci", "-rtc", `base=${options.clock ?? "utc"},clock=host`);
   argv.push("-qmp", `unix:${at("qmp")},server=on,wait=off`);
   argv.push("-chardev", `socket,id=tty0,path=${at("tty0")},server=on,wait=off,logfile=${quote(wiring.consoleLog)}`);

@@ -67,6 +67,8 @@ export interface VmOptions {
   readonly isIsolated?: boolean;
   /** A second card on a private segment shared by all machines that give the same port. */
   readonly lan?: { readonly port: number; readonly mac: string };
+  /** A graphics card, which an emulator draws every line of the console for. Default: none, as many a server has none. */
+  readonly hasScreen?: boolean;
   /** MAC of the first card; clones of a disk need their own. Default 52:54:00:12:34:56. */
   readonly mac?: string;
   /** A second serial port, for the root shell of shell.ts. Default true. */
