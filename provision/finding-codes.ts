@@ -79,6 +79,14 @@ export const PLANNING_CODES = {
     meaning: "the disk to be replaced is not one of the array's",
     cure: "name one that the hint lists",
   },
+  "last-copy": {
+    meaning: "the disk to be replaced is the only one that has the whole system",
+    cure: "name the disk that failed or is gone",
+  },
+  "still-working": {
+    meaning: "both disks of a mirrored system work, and a request takes out neither",
+    cure: "take the one that shall go out of the machine, then ask again",
+  },
   "already-member": {
     meaning: "the disk that shall come is one of the array's already",
     cure: "name a disk that is not in use",

@@ -13,9 +13,10 @@ import { hasErrors } from "../kit/finding.ts";
 import type { RaidReplaceStep } from "../raid/model.ts";
 import type { ArrayReport } from "../raid/report.ts";
 import type { Intent } from "../state/model.ts";
+import type { ReplacementStep } from "./mirror/model.ts";
 import { guardOwn } from "./storage-standing.ts";
 
-export type ReplaceStep = DiskWipeStep | RaidReplaceStep;
+export type ReplaceStep = DiskWipeStep | RaidReplaceStep | ReplacementStep;
 
 export interface ReplaceRequest {
   readonly array: string;

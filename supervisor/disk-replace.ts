@@ -12,7 +12,10 @@ import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import { describeIdentity } from "../disks/describe.ts";
+import { readMirror } from "../iso/mirror/driver.ts";
+import { SYSTEM_ARRAY } from "../iso/mirror/report.ts";
 import { execute } from "../provision/execute.ts";
+import { planSystemDisk, systemReplaceId } from "../provision/mirror/request.ts";
 import type { ReplacePlan, ReplaceRequest } from "../provision/replace-plan.ts";
 import { planReplacement } from "../provision/replace-plan.ts";
 import { replaceExecutors } from "../provision/storage/driver.ts";
@@ -30,6 +33,8 @@ export interface DiskReplacing {
   readonly parse: (text: string, nowMs: number) => { readonly document?: Document };
   readonly inventory: () => Promise<Result<Inventory, AppError>>;
   readonly identities: ReadIdentities;
+  /** Of a mirrored system: its disks are replaced like those of an array called "system". */
+  readonly mirrored?: string;
   readonly say: (line: string) => void;
 }
 
@@ -43,31 +48,33 @@ export async function planReplace(
   request: ReplaceRequest,
   begun?: Replacement,
 ): Promise<Result<ReplacePlan, AppError>> {
-  const { host, state } = replacing;
+  const { host, state, mirrored } = replacing;
+  const inventory = await replacing.inventory();
+  if (!inventory.ok) return inventory;
+  const owned = state.owned.list();
+  const common = {
+    request,
+    id: begun?.id ?? state.replacements.nextId(),
+    isResumed: begun !== undefined,
+    inventory: inventory.value,
+    owned,
+    intents: state.journal.intents(),
+  };
+  if (mirrored !== undefined && request.array === SYSTEM_ARRAY) {
+    // Also before the node is in service: it is what the node stands on.
+    const mirror = await readMirror(host, mirrored);
+    return mirror.ok ? ok(planSystemDisk({ ...common, installation: mirrored, mirror: mirror.value })) : mirror;
+  }
   const baseline = state.baseline.get();
   if (baseline === undefined) return fail("no-baseline", "this node is not in service, so it has no arrays");
   const { document } = replacing.parse(baseline.document.text, baseline.document.atMs);
   if (document === undefined) return fail("baseline-unreadable", "the recorded document can't be read any more");
-  const inventory = await replacing.inventory();
-  if (!inventory.ok) return inventory;
-  const owned = state.owned.list();
   const arrays = await readArrays(
     host,
     owned.filter(({ kind }) => kind === "raid").map(wantedArray),
     await replacing.identities(),
   );
-  return ok(
-    planReplacement({
-      request,
-      id: begun?.id ?? state.replacements.nextId(),
-      isResumed: begun !== undefined,
-      document,
-      inventory: inventory.value,
-      owned,
-      intents: state.journal.intents(),
-      arrays,
-    }),
-  );
+  return ok(planReplacement({ ...common, document, arrays }));
 }
 
 /** The plan is made true in the background; the operation tells how far it is. */
@@ -166,11 +173,13 @@ function conclude(
     state.replacements.end(id, result.ok ? "done" : "failed", atMs);
     // A step that was done when power went, and that the plan after it had no more need of, was never closed.
     for (const { stepId } of state.journal.intents())
-      if (stepId.startsWith(`raid:${array}:replace:${id}:`)) state.journal.close(stepId, atMs);
+      if ([`raid:${array}:replace:${id}`, systemReplaceId(id)].some((prefix) => stepId.startsWith(`${prefix}:`)))
+        state.journal.close(stepId, atMs);
   });
   if (result.ok) {
     state.operations.end(operation, { phase: "succeeded" }, atMs);
-    const message = `array ${array}: ${describeIdentity(next)} took the place of ${describeIdentity(old)}`;
+    const gone = old.sizeBytes === 0 ? (old.serial ?? old.byPath ?? "a disk") : describeIdentity(old);
+    const message = `array ${array}: ${describeIdentity(next)} took the place of ${gone}`;
     state.events.add({ atMs, kind: "disk-replaced", severity: "info", message });
     return;
   }

@@ -108,6 +108,8 @@ export const ruleSays = {
     problem("value", `a ${type} needs at least ${least} devices, got ${got}`, "add disks, or choose another type"),
   noVdevs: (): Problem =>
     problem("value", "a pool needs at least one vdev", "e.g. vdevs: [{type: mirror, devices: […]}]"),
+  systemArray: (name: string): Problem =>
+    problem("conflict", `${quote(name)} is the array of the mirrored system itself`, "choose another name"),
   sparesOnStripe: (): Problem =>
     problem(
       "conflict",

@@ -3,10 +3,15 @@ import { entries, uniqueNames, type RuleContext } from "./rule.ts";
 
 const LEAST = { 0: 2, 1: 2, 5: 3, 6: 4, 10: 4 } as const;
 
+/** As status, console and `cctl disk replace` call what `install.mirror` makes. */
+const SYSTEM_ARRAY = "system";
+
 export function checkRaid(context: RuleContext): void {
-  const { raid } = context.draft;
+  const { raid, install } = context.draft;
   uniqueNames(context, ["raid"], raid, "arrays");
-  for (const [index, { level, devices, spares }] of entries(raid)) {
+  for (const [index, { name, level, devices, spares }] of entries(raid)) {
+    if (name === SYSTEM_ARRAY && install?.mirror !== undefined)
+      context.report(["raid", index, "name"], ruleSays.systemArray(name));
     if (level === undefined) continue;
     if (devices !== undefined && devices.length < LEAST[level]) {
       context.report(["raid", index, "devices"], ruleSays.fewMembers(level, LEAST[level], devices.length));

@@ -22,6 +22,8 @@ export interface SystemReplacement {
   readonly isWipeAllowed: boolean;
   /** Where a finding points: the field or argument that names the new disk. */
   readonly path: string;
+  /** What the ids of the steps begin with: each request has its own, or an old intent would stand for a new one. */
+  readonly prefix: string;
 }
 
 export interface SystemReplacementPlan {
@@ -30,7 +32,7 @@ export interface SystemReplacementPlan {
 }
 
 export function planSystemReplacement(input: SystemReplacement): SystemReplacementPlan {
-  const { inventory, installation, survivor, replacement, isWipeAllowed, path } = input;
+  const { inventory, installation, survivor, replacement, isWipeAllowed, path, prefix } = input;
   const layout = layoutLike(survivor, nameOf(installation, replacement.identity));
   const isOurs = isHalfMade(replacement, layout);
   const findings = [
@@ -40,14 +42,16 @@ export function planSystemReplacement(input: SystemReplacement): SystemReplaceme
   if (hasErrors(findings)) return { steps: [], findings };
   const device = stepDevice(replacement);
   const wipes =
-    !isOurs && (holdsData(replacement) || replacement.users.length > 0) ? [wipeStep("mirror:wipe", replacement)] : [];
+    !isOurs && (holdsData(replacement) || replacement.users.length > 0)
+      ? [wipeStep(`${prefix}:wipe`, replacement)]
+      : [];
   return {
     findings,
     steps: [
       ...wipes,
       {
         kind: "install:partition",
-        id: "mirror:partition",
+        id: `${prefix}:partition`,
         title: `partition ${describeDisk(replacement)} as ${describeDisk(survivor)}`,
         device,
         layout,
@@ -55,7 +59,7 @@ export function planSystemReplacement(input: SystemReplacement): SystemReplaceme
       },
       {
         kind: "mirror:join",
-        id: "mirror:join",
+        id: `${prefix}:join`,
         title: `make ${describeDisk(replacement)} part of the mirrored system`,
         device,
         members: MIRRORED_ROLES.map((role) => ({
@@ -66,7 +70,7 @@ export function planSystemReplacement(input: SystemReplacement): SystemReplaceme
       },
       {
         kind: "mirror:rebuild",
-        id: "mirror:rebuild",
+        id: `${prefix}:rebuild`,
         title: `copy the system to ${describeDisk(replacement)} and make it bootable`,
         device,
         installation,

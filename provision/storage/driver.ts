@@ -16,6 +16,7 @@ import { raidExecutors } from "../../raid/driver.ts";
 import { mdUuid } from "../../raid/argv.ts";
 import type { VolumeFacts } from "../storage-part.ts";
 import { replaceExecutors as raidReplaceExecutors } from "../../raid/replace/driver.ts";
+import { systemReplaceExecutors } from "../mirror/driver.ts";
 import type { ReplaceStep } from "../replace-plan.ts";
 import type { StorageStep } from "../storage.ts";
 import { madeUuids } from "../storage-standing.ts";
@@ -50,7 +51,7 @@ export const storageExecutors: Executors<StorageStep> = {
 
 export const replaceExecutors: Executors<ReplaceStep> = {
   ...raidReplaceExecutors,
-  "disk:wipe": diskExecutors["disk:wipe"],
+  ...systemReplaceExecutors,
   "raid:add": guarded(raidReplaceExecutors["raid:add"], (step) => [step.member]),
   "raid:retire": guarded(raidReplaceExecutors["raid:retire"], (step) => [step.member]),
 };

@@ -155,6 +155,7 @@ const ruleSamples: Samples<typeof ruleSays> = {
   fewMembers: [[5, 3, 2]],
   fewInVdev: [["mirror", 2, 1]],
   noVdevs: [[]],
+  systemArray: [["system"]],
   sparesOnStripe: [[]],
   luksUndeclared: [["data"]],
   luksFilesystem: [["data"]],
