@@ -37,7 +37,7 @@ function script(inputs: readonly (string | Input)[], seen = sight()) {
     turn = stepRescue(turn.state, typeof each === "string" ? readTyped(each) : each);
     if (turn.request !== undefined) requests.push(turn.request);
   }
-  return { turn, requests, changes: requests.filter((request) => request.do !== "look") };
+  return { turn, requests, changes: requests.filter(({ do: what }) => what !== "look" && what !== "volumes") };
 }
 
 describe("the rescue menu", () => {
@@ -51,6 +51,7 @@ describe("the rescue menu", () => {
       "  k  re-key: the node shows a new claim code; its cluster is kept",
       "  n  network: ask for addresses again",
       "  f  file systems: check and repair",
+      "  u  unlock an encrypted volume",
       "  s  start the node",
       "  r  restart the machine",
       "  o  switch it off",
@@ -102,6 +103,24 @@ describe("the rescue menu", () => {
     expect(said(["f", "1"], sight())).toBe("/dev/vda7: mounted, checked before that");
   });
 
+  test("a locked volume is opened with a key that is not shown; of several one is chosen by number", () => {
+    const asked = script(["u", answer(["vault"])]).turn;
+    expect([asked.isHidden, asked.lines[0]]).toEqual([
+      true,
+      expect.stringContaining("key of volume vault, which is not shown"),
+    ]);
+    const { changes, turn } = script(["u", answer(["vault"]), "a key", answer(["bound"]), answer(sight())]);
+    expect(changes).toEqual([{ do: "unlock", name: "vault", key: "a key" }]);
+    expect(turn.lines.slice(0, 2)).toEqual(["bound", "volume vault is open"]);
+    expect(turn.lines.join()).not.toContain("a key");
+    const two = ["u", answer(["vault", "attic"])] as const;
+    expect(script(two).turn.isHidden).toBeUndefined();
+    expect(script([...two, "2", "k"]).changes).toEqual([{ do: "unlock", name: "attic", key: "k" }]);
+    expect(script([...two, "3", "k"]).changes).toEqual([]);
+    expect(script(["u", answer([]), answer(sight())]).turn.lines[0]).toBe("no volume is locked");
+    expect(script(["u", answer(["vault"]), "q"]).changes).toEqual([]);
+  });
+
   test("a machine that can't be looked at still has a menu", () => {
     const blind: Input = { kind: "answer", answer: { ok: false, lines: ["lsblk failed"] } };
     const { state: next, lines } = stepRescue({ at: "looking", before: [] }, blind);
@@ -110,16 +129,24 @@ describe("the rescue menu", () => {
 
   test("silence and noise in the menu print nothing; noise anywhere never asks for a change", () => {
     expect(script([{ kind: "timeout" }, "\u001b[24;80R"]).turn.lines).toEqual([]);
-    const noise = fc.oneof(fc.constantFrom("k", "n", "f", "s", "r", "o", "1", "2", "q"), fc.string({ unit: "binary" }));
+    const noise = fc.oneof(
+      fc.constantFrom("k", "n", "f", "u", "s", "r", "o", "1", "2", "q"),
+      fc.string({ unit: "binary" }),
+    );
     fc.assert(
       fc.property(fc.array(noise, { maxLength: 25 }), (lines) => {
         let turn: RescueTurn = beginRescue();
         for (const line of lines) {
           if (turn.request?.do === "look" && turn.state !== undefined) turn = stepRescue(turn.state, answer(sight()));
+          if (turn.request?.do === "volumes" && turn.state !== undefined) turn = stepRescue(turn.state, answer(["v"]));
+          const isKeyAsked = turn.state?.at === "key";
           if (turn.state === undefined) throw new Error("the menu never ends by itself");
           turn = stepRescue(turn.state, readTyped(line));
           for (const shown of turn.lines) expect(shown).toMatch(/^[ -~]{0,80}$/);
-          if (turn.request !== undefined && turn.request.do !== "look") expect(line.trim()).toMatch(/^(n1|vda8)$/);
+          const what = turn.request?.do;
+          if (what === "unlock") expect(isKeyAsked).toBe(true);
+          else if (what !== undefined && what !== "look" && what !== "volumes")
+            expect(line.trim()).toMatch(/^(n1|vda8)$/);
           if (turn.state?.at === "sent") return;
         }
       }),

@@ -1,12 +1,15 @@
 /** The rescue menu: questions and answers, pure. No shell; what changes something asks for a name as it is shown. */
 import type { FilesystemSeen, InstalledSystem, RescueSight } from "../supervisor/rescue.ts";
 import type { Answer, Input, Turn } from "./dialogue.ts";
+import { keyQuestion } from "./unlock-dialogue.ts";
 import { ask, isCancel, isTyped, NOTHING_CHANGED, shown } from "./dialogue.ts";
 
 export type RescueRequest =
   | { readonly do: "look" }
   | { readonly do: "re-key"; readonly device: string }
   | { readonly do: "repair"; readonly device: string }
+  | { readonly do: "volumes" }
+  | { readonly do: "unlock"; readonly name: string; readonly key: string }
   | { readonly do: "addresses" }
   | { readonly do: "leave"; readonly way: "start" | "reboot" | "poweroff" };
 
@@ -14,6 +17,9 @@ export type RescueState =
   | { readonly at: "looking"; readonly before: readonly string[] }
   | { readonly at: "menu"; readonly sight: RescueSight }
   | { readonly at: "systems"; readonly sight: RescueSight; readonly systems: readonly InstalledSystem[] }
+  | { readonly at: "seeking" }
+  | { readonly at: "volumes"; readonly names: readonly string[] }
+  | { readonly at: "key"; readonly name: string }
   | { readonly at: "filesystems"; readonly sight: RescueSight; readonly filesystems: readonly FilesystemSeen[] }
   | {
       readonly at: "confirm";
@@ -40,8 +46,19 @@ export function stepRescue(state: RescueState, input: Input): RescueTurn {
   const number = input.kind === "text" && /^[1-9]\d?$/.test(input.text) ? Number(input.text) : 0;
   switch (state.at) {
     case "looking":
+    case "seeking":
     case "sent":
       return { state, lines: [] };
+    case "volumes": {
+      const name = state.names[number - 1];
+      return name === undefined ? chooseVolume(state.names) : askKey(name);
+    }
+    case "key": {
+      const { name } = state;
+      if (input.kind !== "text") return askKey(name);
+      const sent: RescueState = { at: "sent", done: `volume ${name} is open` };
+      return { state: sent, lines: ["opening it"], request: { do: "unlock", name, key: input.text } };
+    }
     case "systems": {
       const system = state.systems[number - 1];
       return system === undefined ? chooseSystem(state.sight, state.systems) : confirmReKey(state.sight, system);
@@ -63,6 +80,7 @@ function answered(state: RescueState, answer: Answer): RescueTurn {
     return showMenu({ ...blind, problems: answer.lines }, state.before);
   }
   if (!answer.ok) return beginRescue(shown(answer.lines));
+  if (state.at === "seeking") return chooseVolume(answer.json as readonly string[]);
   const told = Array.isArray(answer.json) ? answer.json.filter((line) => typeof line === "string") : [];
   return beginRescue(shown([...told, state.at === "sent" ? state.done : ""].filter((line) => line !== "")));
 }
@@ -84,6 +102,7 @@ function showMenu(sight: RescueSight, before: readonly string[]): RescueTurn {
         "  k  re-key: the node shows a new claim code; its cluster is kept",
         "  n  network: ask for addresses again",
         "  f  file systems: check and repair",
+        ...(isLive ? [] : ["  u  unlock an encrypted volume"]),
         `  s  start the ${isLive ? "live system" : "node"}`,
         "  r  restart the machine",
         "  o  switch it off",
@@ -105,6 +124,8 @@ function menu(sight: RescueSight, input: Input): RescueTurn {
       return confirm(sight, name, ["all links ask for their addresses again"], { do: "addresses" }, "");
     case "f":
       return chooseFilesystem(sight);
+    case "u":
+      return { state: { at: "seeking" }, lines: ["looking for locked volumes"], request: { do: "volumes" } };
     case "s":
       return leave("start", `start the ${sight.isLive ? "live system" : "node"} as if nobody had asked for this menu`);
     case "r":
@@ -139,6 +160,26 @@ function confirmReKey(sight: RescueSight, { name, device, problem }: InstalledSy
   ];
   return confirm(sight, name, lines, { do: "re-key", device }, done);
 }
+
+function chooseVolume(names: readonly string[]): RescueTurn {
+  const [only, ...more] = names;
+  if (only === undefined) return beginRescue(["no volume is locked", NOTHING_CHANGED]);
+  if (more.length === 0) return askKey(only);
+  return {
+    state: { at: "volumes", names },
+    lines: shown([
+      "locked volumes:",
+      ...names.map((name, at) => `  ${at + 1}  ${name}`),
+      "number of the one to open, or q to go back:",
+    ]),
+  };
+}
+
+const askKey = (name: string): RescueTurn => ({
+  state: { at: "key", name },
+  lines: keyQuestion(name),
+  isHidden: true,
+});
 
 function chooseFilesystem(sight: RescueSight): RescueTurn {
   const { filesystems } = sight;

@@ -5,13 +5,16 @@ import type { Command, CommandIo } from "../kit/command.ts";
 import type { Paths } from "../kit/paths.ts";
 import { nodePaths } from "../kit/paths.ts";
 import type { Result } from "../kit/result.ts";
+import { Secret } from "../kit/secret.ts";
 import { readInventory } from "../disks/driver.ts";
 import { realHost } from "../host/real.ts";
+import { unlockVolume } from "../luks/driver.ts";
 import type { State } from "../state/open.ts";
 import { readBootFacts } from "../supervisor/machine.ts";
 import { reKey } from "../supervisor/re-key.ts";
 import type { Rescue } from "../supervisor/rescue.ts";
 import { createRescue } from "../supervisor/rescue.ts";
+import { nodeVolumes } from "../supervisor/volumes.ts";
 import { converse } from "./converse.ts";
 import type { Answer } from "./dialogue.ts";
 import type { RescueRequest } from "./rescue-dialogue.ts";
@@ -32,7 +35,16 @@ async function serveMenu(tty: Tty, io: CommandIo): Promise<void> {
   const host = realHost();
   const paths = nodePaths();
   const boot = (await readBootFacts(host, paths)) ?? { mode: "disk" as const };
-  const rescue = createRescue({ host, paths, boot, readInventory: () => readInventory(host, boot), openState, reKey });
+  const rescue = createRescue({
+    host,
+    paths,
+    boot,
+    readInventory: () => readInventory(host, boot),
+    openState,
+    reKey,
+    volumesOf: (state) => nodeVolumes(host, state),
+    unlock: unlockVolume,
+  });
   const terminal = terminalOn(tty, host, io.signal);
   const perform = (request: RescueRequest): Promise<Answer> => carryOut(rescue, request);
   while (!io.signal.aborted) await converse(terminal, beginRescue(), { step: stepRescue, perform, signal: io.signal });
@@ -60,6 +72,10 @@ function resultOf(rescue: Rescue, request: RescueRequest): Promise<Result<unknow
       return rescue.reKey(request.device);
     case "repair":
       return rescue.repair(request.device);
+    case "volumes":
+      return rescue.lockedVolumes();
+    case "unlock":
+      return rescue.unlock(request.name, new Secret("key", request.key));
     case "addresses":
       return rescue.askForAddresses();
     case "leave":

@@ -64,8 +64,11 @@ const choose = (names: readonly string[]): UnlockTurn => ({
   lines: shown(["locked:", ...names.map((name) => `  ${name}`), "type the name of one, or q to go back:"]),
 });
 
+export const keyQuestion = (name: string): readonly string[] =>
+  shown([`passphrase or recovery key of volume ${name}, which is not shown (or q to go back):`]);
+
 const askKey = (name: string): UnlockTurn => ({
   state: { at: "typing", name },
-  lines: shown([`passphrase or recovery key of volume ${name}, which is not shown (or q to go back):`]),
+  lines: keyQuestion(name),
   isHidden: true,
 });

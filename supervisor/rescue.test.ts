@@ -2,7 +2,10 @@ import { describe, expect, test } from "bun:test";
 import type { Disk, Inventory } from "../kit/disk.ts";
 import type { BootFacts } from "../kit/paths.ts";
 import { nodePaths } from "../kit/paths.ts";
+import { fail } from "../kit/app-error.ts";
 import { ok } from "../kit/result.ts";
+import { Secret } from "../kit/secret.ts";
+import type { KnownVolume } from "../luks/model.ts";
 import { PARTITIONS } from "../iso/layout.ts";
 import { partUuidsOf } from "../iso/uuids.ts";
 import { memoryState } from "../state/open.ts";
@@ -13,6 +16,7 @@ import { createRescue } from "./rescue.ts";
 
 const uuids = partUuidsOf("ab".repeat(16));
 const folder = "/run/corium/rescue";
+const vault: KnownVolume = { name: "vault", uuid: "u-1", unlock: "tpm2" };
 
 function installed(path: string, type = "ext4"): Disk {
   const blank = machine("blank-pair").disks.find(({ identity }) => identity.serial === "A");
@@ -65,6 +69,14 @@ function rescueOn(
       return ok({ ...state, close: () => undefined });
     },
     reKey,
+    volumesOf: () => ({
+      known: () => [vault],
+      read: Object.assign(async () => [{ name: "vault", unlock: "tpm2" as const, state: "locked" as const }], {
+        forget: () => undefined,
+      }),
+    }),
+    unlock: async (_, { name }, key) =>
+      key.reveal() === "right" ? ok({ isBoundAnew: true }) : fail("wrong-key", `the key does not open volume ${name}`),
   });
   const ran = (program: string): string[] => host.calls.filter((call) => call.startsWith(`exec ${program} `));
   return { rescue, host, state, opened, ran };
@@ -109,6 +121,25 @@ describe("on the rescue boot of the disk itself", () => {
     expect((await of.rescue.reKey("/dev/md/corium-state")).ok).toBe(true);
     expect((await of.rescue.repair("/dev/md/corium-data")).ok).toBe(true);
     expect(of.ran("e2fsck")).toEqual(["exec e2fsck -f -y /dev/md/corium-data"]);
+  });
+
+  test("a volume is opened with its key, and said in the events; from the medium no volume is anybody's", async () => {
+    const files = { "/var/lib/corium/corium.db": "db" };
+    const of = rescueOn(fromDisk, [installed("/dev/vda")], { mounts: mounted, files });
+    expect(await of.rescue.lockedVolumes()).toEqual(ok(["vault"]));
+    const wrong = await of.rescue.unlock("vault", new Secret("key", "left"));
+    expect(wrong).toMatchObject({ ok: false, error: { code: "wrong-key" } });
+    expect(of.state.events.last()).toEqual([]);
+    const opened = await of.rescue.unlock("vault", new Secret("key", "right"));
+    expect(opened).toEqual(ok(["the TPM opens it again from the next boot on"]));
+    expect(of.state.events.last().map(({ message }) => message)).toEqual([
+      "volume vault was opened at the rescue menu",
+    ]);
+    expect(await of.rescue.unlock("attic", new Secret("key", "right"))).toMatchObject({ ok: false });
+    // k0s and what else waits for the volume stay down.
+    expect(of.ran("systemctl")).toEqual([]);
+    const live = rescueOn({ mode: "live" }, [installed("/dev/vda")], { files });
+    expect(await live.rescue.lockedVolumes()).toMatchObject({ ok: false, error: { code: "live" } });
   });
 
   test("a state that could not be mounted is not taken for an empty one", async () => {

@@ -12,9 +12,12 @@ import type { Result } from "../kit/result.ts";
 import { err, ok } from "../kit/result.ts";
 import { describeDisk } from "../disks/describe.ts";
 import { PARTITIONS } from "../iso/layout.ts";
+import type { Secret } from "../kit/secret.ts";
+import type { unlockVolume } from "../luks/driver.ts";
 import { globalAddresses, parseLinks } from "../provision/facts.ts";
 import { standingOf } from "../provision/install/standing.ts";
 import type { State } from "../state/open.ts";
+import type { Volumes } from "./volumes.ts";
 
 /** An installed Corium that can be re-keyed. */
 export interface InstalledSystem {
@@ -50,6 +53,10 @@ export interface Rescue {
   reKey(device: string): Promise<Result<string, AppError>>;
   /** Lines of e2fsck. */
   repair(device: string): Promise<Result<readonly string[], AppError>>;
+  /** Names of the encrypted volumes of this node that are closed. */
+  lockedVolumes(): Promise<Result<readonly string[], AppError>>;
+  /** Opens one, and starts nothing that waits for it; lines about what did not work after that. */
+  unlock(name: string, key: Secret): Promise<Result<readonly string[], AppError>>;
   askForAddresses(): Promise<Result<readonly string[], AppError>>;
   leave(way: "start" | "reboot" | "poweroff"): Promise<Result<void, AppError>>;
 }
@@ -62,6 +69,8 @@ export interface RescueInput {
   /** Loaded only now: SQLite needs a place to unpack to, and the menu must come up without one. */
   readonly openState: (paths: Pick<Paths, "database" | "marker">) => Promise<Result<State, AppError>>;
   readonly reKey: (state: State, atMs: number) => Result<string, AppError>;
+  readonly volumesOf: (state: State) => Pick<Volumes, "known" | "read">;
+  readonly unlock: typeof unlockVolume;
 }
 
 const CHECK_TIMEOUT_MS = 3_600_000;
@@ -133,18 +142,34 @@ export function createRescue(input: RescueInput): Rescue {
     return done;
   }
 
-  async function reKeyIn(of: Pick<Paths, "database" | "marker">): Promise<Result<string, AppError>> {
+  async function withState<T>(
+    of: Pick<Paths, "database" | "marker">,
+    work: (state: State) => Result<T, AppError> | Promise<Result<T, AppError>>,
+  ): Promise<Result<T, AppError>> {
     const there = await host.files.stat(of.database);
     // An empty one would be made, and its node would be nobody's.
-    if (!there.ok || there.value === null) return fail("no-state", "there is no database to be re-keyed");
+    if (!there.ok || there.value === null) return fail("no-state", "there is no database of a node");
     const state = await input.openState(of);
     if (!state.ok) return state;
     try {
-      return input.reKey(state.value, host.clock.nowMs());
+      return await work(state.value);
     } finally {
       state.value.close();
     }
   }
+
+  const reKeyIn = (of: Pick<Paths, "database" | "marker">): Promise<Result<string, AppError>> =>
+    withState(of, (state) => input.reKey(state, host.clock.nowMs()));
+
+  /** Which volumes are whose stands in the state of the node that is started. */
+  const withVolumes = <T>(work: (state: State) => Promise<Result<T, AppError>>): Promise<Result<T, AppError>> =>
+    isLive
+      ? Promise.resolve(
+          fail("live", "from the medium no node's volumes are known", {
+            hint: "take the rescue entry in the boot menu of the node's own disk",
+          }),
+        )
+      : withState(paths, work);
 
   async function readAddresses(): Promise<readonly string[]> {
     const links = parseLinks((await host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 })).stdout);
@@ -184,6 +209,29 @@ export function createRescue(input: RescueInput): Rescue {
       if (ran.exitCode !== null && ran.exitCode < 4) return ok([...said, ran.exitCode === 0 ? "clean" : "repaired"]);
       return fail("check", `e2fsck could not repair ${device}: ${lastLine(ran)}`, { details: said });
     },
+    lockedVolumes: () =>
+      withVolumes(async (state) => {
+        const volumes = input.volumesOf(state);
+        const reports = await volumes.read(volumes.known());
+        return ok(reports.filter((volume) => volume.state === "locked").map(({ name }) => name));
+      }),
+    unlock: (name, key) =>
+      withVolumes(async (state) => {
+        const volume = input
+          .volumesOf(state)
+          .known()
+          .find((each) => each.name === name);
+        if (volume === undefined) return fail("gone", `there is no volume ${name} any more`);
+        const opened = await input.unlock(host, volume, key);
+        if (!opened.ok) return opened;
+        const message = `volume ${name} was opened at the rescue menu`;
+        state.events.add({ atMs: host.clock.nowMs(), kind: "volume-unlocked", severity: "info", message });
+        const { isBoundAnew, problem } = opened.value;
+        return ok([
+          ...(isBoundAnew ? ["the TPM opens it again from the next boot on"] : []),
+          ...(problem === undefined ? [] : [`but: ${problem.message}`]),
+        ]);
+      }),
     async askForAddresses() {
       const restarted = await host.systemd.restart("systemd-networkd.service");
       if (!restarted.ok) return restarted;

@@ -5,6 +5,7 @@ import { EVENT_ROUTES } from "./events.ts";
 import { INSTALL_ROUTES } from "./install.ts";
 import { LIFECYCLE_ROUTES } from "./lifecycle.ts";
 import { LOG_ROUTES } from "./logs.ts";
+import { METRICS_ROUTES } from "./metrics.ts";
 import { openApiRoute } from "./openapi.ts";
 import { OPERATION_ROUTES } from "./operations.ts";
 import { SERVICE_ROUTES } from "./services.ts";
@@ -23,5 +24,6 @@ export const ROUTES: readonly Route[] = [
   ...INSTALL_ROUTES,
   ...VOLUME_ROUTES,
   ...DISK_ROUTES,
+  ...METRICS_ROUTES,
   openApiRoute(() => ROUTES),
 ];

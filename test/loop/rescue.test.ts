@@ -5,6 +5,7 @@ import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { realHost } from "../../host/real.ts";
+import { unlockVolume } from "../../luks/driver.ts";
 import { PARTITIONS } from "../../iso/layout.ts";
 import type { Disk } from "../../kit/disk.ts";
 import { nodePaths } from "../../kit/paths.ts";
@@ -13,6 +14,7 @@ import { partUuidsOf } from "../../iso/uuids.ts";
 import { openState } from "../../state/open.ts";
 import { isReKeyed, reKey } from "../../supervisor/re-key.ts";
 import { createRescue } from "../../supervisor/rescue.ts";
+import { nodeVolumes } from "../../supervisor/volumes.ts";
 import { attach, type LoopDevice, sh, whyNoLoop } from "./loop-device.ts";
 
 const reason = whyNoLoop("mkfs.ext4", "sfdisk", "partx", "mount", "debugfs", "e2fsck");
@@ -94,13 +96,16 @@ function rescueOn({ path }: LoopDevice) {
     isBootMedium: false,
     isSystemDisk: false,
   });
+  const host = realHost();
   return createRescue({
-    host: realHost(),
+    host,
     paths: nodePaths(join(work, "live"), join(work, "run")),
     boot: { mode: "live" },
     readInventory: async () => ok({ disks: [disk()], arrays: [], unknown: [] }),
     openState: async (of) => openState(of),
     reKey,
+    volumesOf: (state) => nodeVolumes(host, state),
+    unlock: unlockVolume,
   });
 }
 
