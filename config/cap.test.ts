@@ -14,6 +14,8 @@ test("5,000 unknown keys filled the screen", () => {
   expect([document, findings.length, omitted]).toEqual([undefined, MOST_FINDINGS + 1, 5_000 - MOST_FINDINGS]);
   expect(findings.at(-1)).toMatchObject({ severity: "error", code: "more-problems", path: "" });
   expect(findings.at(-1)?.message).toContain("4900 more");
+  // The fuzz's: the word on what is left out had no place in the document.
+  expect(findings.at(-1)).toMatchObject({ line: MOST_FINDINGS + 2, column: 1 });
 });
 
 test("of a thousand warnings and one error the error is among those that are shown, in its place", () => {

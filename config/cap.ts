@@ -5,7 +5,7 @@ import { decodeSays } from "./messages/decode.ts";
 export const MOST_FINDINGS = 100;
 
 export interface Capped {
-  /** In the order given; a last one says how many are left out. */
+  /** In the order given; a last one says how many are left out, at the place of the first of those. */
   readonly findings: readonly Finding[];
   readonly omitted: number;
 }
@@ -19,6 +19,16 @@ export function capFindings(all: readonly Finding[]): Capped {
   const omitted = all.length - MOST_FINDINGS;
   const { code, message, hint } = decodeSays.moreProblems(omitted);
   const severity = errors.length > MOST_FINDINGS ? "error" : "warning";
-  const last: Finding = { severity, code, path: "", message, ...(hint === undefined ? {} : { hint }) };
+  // Where to go on looking.
+  const { line, column } = all.find((finding) => !shown.has(finding)) ?? {};
+  const last: Finding = {
+    severity,
+    code,
+    path: "",
+    message,
+    ...(hint === undefined ? {} : { hint }),
+    ...(line === undefined ? {} : { line }),
+    ...(column === undefined ? {} : { column }),
+  };
   return { findings: [...all.filter((finding) => shown.has(finding)), last], omitted };
 }
