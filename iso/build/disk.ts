@@ -72,7 +72,7 @@ function makeExt4(path: string, sizeBytes: number, label: string, uuid: string, 
   writeFileSync(path, "");
   truncateSync(path, sizeBytes);
   const content = folder === undefined ? [] : ["-d", folder];
-  run(["mkfs.ext4", "-q", "-F", "-L", label, "-U", uuid, "-E", "root_owner=0:0", ...content, path]);
+  run(["mkfs.ext4", "-q", "-F", "-b", "4096", "-L", label, "-U", uuid, "-E", "root_owner=0:0", ...content, path]);
 }
 
 export function makeDisk(disk: string, options: DiskOptions): void {

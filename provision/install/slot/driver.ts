@@ -21,11 +21,16 @@ const ddArgv = (from: string, to: string): readonly string[] => [
   "status=none",
 ];
 
-/** GRUB's ext2 driver reads neither a journal nor the features that mke2fs added lately. */
+/**
+ * GRUB's ext2 driver reads neither a journal nor the features that mke2fs added lately, and looks each block up by itself:
+ * large ones, where mke2fs would choose small ones for a filesystem of this size.
+ */
 const bootMkfs = ({ bootUuid, bootPath }: SlotStep): readonly string[] => [
   "mkfs.ext4",
   "-q",
   "-F",
+  "-b",
+  "4096",
   "-O",
   "^has_journal,^metadata_csum_seed,^orphan_file,^64bit",
   "-U",
