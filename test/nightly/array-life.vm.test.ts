@@ -76,6 +76,9 @@ describe("arrays", () => {
       const degraded = await machine.waitArray("parity", ({ state }) => state === "degraded");
       expect(degraded).toMatchObject({ active: 2, expected: 3 });
       expect(await operator.must(["status", machine.node])).toMatch(/array parity: degraded, 2 of 3 members/);
+      const metrics = await operator.metrics(machine.vm);
+      expect(metrics).toContain('corium_array_state{array="parity",level="raid5",state="degraded"} 1');
+      expect(metrics).toContain('corium_array_members_active{array="parity"} 2');
       await machine.vm.shell.must("head -c 4000000 /dev/urandom >/srv/parity/more; sync", 120_000);
       await machine.vm.console.expect(/array: parity raid5 degraded 2\/3/, 600_000);
       await machine.vm.plug("parity-b");

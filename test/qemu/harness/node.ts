@@ -1,5 +1,5 @@
 /** A node under test, seen from outside: its console and its API through cctl. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NodeAnswer } from "../../../api/contract.ts";
@@ -32,6 +32,8 @@ export interface Operator {
   status(name: string): Promise<NodeAnswer | undefined>;
   /** Until the node says it is in service; fails as soon as the bootstrap has failed. */
   waitInService(name: string, timeoutMs: number): Promise<NodeAnswer>;
+  /** As Prometheus would read it, with the operator's certificate. */
+  metrics(vm: Vm): Promise<string>;
   dispose(): void;
 }
 
@@ -97,6 +99,16 @@ export async function openOperator(): Promise<Operator> {
           throw new Error(`${name} is not in service after ${timeoutMs / 1000} s: ${JSON.stringify(last)}`);
         await Bun.sleep(1000);
       }
+    },
+    metrics: async (vm) => {
+      const [cert, key] = ["client.crt", "client.key"].map((file) =>
+        readFileSync(join(directory, "store", file), "utf8"),
+      );
+      // Nodes are known by their fingerprint, which is cctl's business.
+      const tls = { cert, key, rejectUnauthorized: false };
+      const answer = await fetch(`https://127.0.0.1:${vm.port(7443)}/metrics`, { tls });
+      if (!answer.ok) throw new Error(`/metrics: status ${answer.status}`);
+      return answer.text();
     },
     dispose: () => {
       rmSync(directory, { recursive: true, force: true });
