@@ -324,7 +324,7 @@ describe("a first boot from disk", () => {
       await vm.resume();
 
       await apply(head + everyKind);
-      const told = await failure("bootstrap", /serial k-hibernated/);
+      const told = await failure("bootstrap", /serial k-hibernated, 64 MiB\) holds data/);
       for (const { serial, type } of kinds)
         expect(told).toMatch(
           new RegExp(`serial ${serial}, 64 MiB\\) holds data: ([^\\n]*, )?${type} .*on the whole disk`),
