@@ -32,6 +32,7 @@ import { nodeCollectors } from "../supervisor/collectors.ts";
 import { createInstaller } from "../supervisor/installer.ts";
 import { identityReader } from "../supervisor/disk-identities.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
+import { reportOtherSystems } from "../supervisor/other-systems.ts";
 import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
 import { isReKeyed } from "../supervisor/re-key.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
@@ -248,6 +249,10 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   // Elsewhere than on a node the arrays are somebody else's.
   const isWatched = options.isNode && stateProblem === undefined;
   const watching = isWatched ? duty.watch(AbortSignal.any([io.signal, ending.signal])) : undefined;
+  if (isWatched && boot !== undefined) {
+    const others = { host, state, boot, inventory: inventoryOf, say: sayOf, signal: ending.signal };
+    reportOtherSystems(others).catch((thrown: unknown) => sayOf(String(thrown)));
+  }
   const isDisabled = await watchOwnDocument({ services, state, mode, findOwn, say, signal: io.signal });
   clearInterval(watchdog);
   notify("STOPPING=1");

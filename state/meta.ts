@@ -16,7 +16,9 @@ export type MetaKey =
   /** Random, never shown: fingerprints of secrets are keyed with it. */
   | "fingerprint-key"
   /** Boot in which it was said that volumes have no recovery key. */
-  | "reminded-of-recovery";
+  | "reminded-of-recovery"
+  /** Boot in which it was said that other installed systems are in the machine. */
+  | "said-other-systems";
 
 export interface Meta {
   get(key: MetaKey): string | undefined;

@@ -16,6 +16,7 @@ const directory = mkdtempSync(join(tmpdir(), "corium-disk-boot-"));
 afterAll(() => rmSync(directory, { recursive: true, force: true }));
 
 const INSTALLATION = "0123456789abcdef0123456789abcdef";
+const OTHER = "fedcba9876543210fedcba9876543210";
 const WRONG_HASH = "00".repeat(32);
 /** Four times what it takes alone under TCG. */
 const BOOT_MS = 500_000;
@@ -25,7 +26,11 @@ const bootFacts = async (vm: Vm): Promise<unknown> => JSON.parse(await vm.shell.
 /** A disk as the installer leaves it, made offline. */
 function installedDisk(
   name: string,
-  more: { readonly slotB?: { readonly rootHash: string }; readonly environment?: (fresh: BootEnv) => BootEnv } = {},
+  more: {
+    readonly installation?: string;
+    readonly slotB?: { readonly rootHash: string };
+    readonly environment?: (fresh: BootEnv) => BootEnv;
+  } = {},
 ): string {
   const disk = join(directory, `${name}.raw`);
   const boot = (file: string): string => join(facts.bootFiles, file);
@@ -127,6 +132,26 @@ describe("the installed disk", () => {
         await consoleOf(vm, "A");
         await vm.shell.waitReady(BOOT_MS);
         expect(await bootFacts(vm)).toMatchObject({ mode: "disk", slot: "A" });
+      });
+    },
+    2 * BOOT_MS,
+  );
+
+  test(
+    "a second Corium disk in the box is said and never mixed in",
+    async () => {
+      const own = { serial: "system", path: installedDisk("own"), bootIndex: 0 };
+      const other = { serial: "other", path: installedDisk("other", { installation: OTHER }) };
+      // The other one comes first under the kernel's names.
+      await withVm({ name: "boot-two", memoryMiB: 1024, disks: [other, own] }, async (vm) => {
+        await consoleOf(vm, "A");
+        await vm.shell.waitReady(BOOT_MS);
+        expect(await bootFacts(vm)).toMatchObject({ mode: "disk", slot: "A", installation: INSTALLATION });
+        expect(await vm.shell.must("findmnt -no SOURCE /var; findmnt -no SOURCE /var/lib/corium")).toMatch(
+          /^\/dev\/vdb8\n\/dev\/vdb7$/,
+        );
+        await vm.console.expect(/serial other, 6 GiB\) holds another installed Corium; nothing of it is/, BOOT_MS);
+        expect(await vm.writeCount("other")).toBe(0);
       });
     },
     2 * BOOT_MS,
