@@ -63,7 +63,7 @@ export interface BootstrapControl {
 
 export interface StatusService {
   health(): Promise<HealthAnswer>;
-  node(): Promise<NodeAnswer>;
+  node(maxAgeMs?: number): Promise<NodeAnswer>;
   disks(): Promise<Result<readonly DiskAnswer[], AppError>>;
   config(): Promise<ConfigStatusAnswer>;
 }

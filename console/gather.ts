@@ -16,7 +16,12 @@ export const socketGet =
   (socket: string): LocalGet =>
   async (path) => {
     try {
-      const answer = await fetch(`http://localhost${path}`, { unix: socket, signal: AbortSignal.timeout(20_000) });
+      const headers = { "corium-client": "console" };
+      const answer = await fetch(`http://localhost${path}`, {
+        unix: socket,
+        headers,
+        signal: AbortSignal.timeout(20_000),
+      });
       const text = await answer.text();
       return answer.ok ? { text } : { problem: `${path} answered with status ${answer.status}` };
     } catch {

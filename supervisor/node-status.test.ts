@@ -86,6 +86,19 @@ describe("status", () => {
     expect((await status(memoryState()).health()).status).toBe("maintenance");
   });
 
+  test("who may have an older answer shares one look with the others; nobody else gets an old one", async () => {
+    let looks = 0;
+    const host = machine();
+    const hardware = async (): Promise<{ readonly cores: number }> => ({ cores: (looks += 1) });
+    const shared = status(memoryState(), { host, collectors: { ...nothing, hardware } });
+    const node = (maxAgeMs?: number) => shared.node(maxAgeMs);
+    expect((await node(3_000)).machine?.cores).toBe(1);
+    expect((await node(3_000)).machine?.cores).toBe(1);
+    expect((await node()).machine?.cores).toBe(2);
+    await host.clock.sleep(3_000);
+    expect((await node(3_000)).machine?.cores).toBe(3);
+  });
+
   test("of a node in service", async () => {
     const state = memoryState();
     inService(state, "role: single\ncluster: {name: shop}\n");

@@ -41,7 +41,8 @@ export interface StatusInput {
 
 export interface Status {
   health(): Promise<HealthAnswer>;
-  node(): Promise<NodeAnswer>;
+  /** Not older than that; default: as it is now. */
+  node(maxAgeMs?: number): Promise<NodeAnswer>;
   config(): Promise<Pick<ConfigStatusAnswer, "state" | "reasons">>;
 }
 
@@ -137,6 +138,7 @@ export function createStatus(input: StatusInput): Status {
     };
   };
   let collecting: Promise<NodeAnswer> | undefined;
+  let last: { readonly answer: NodeAnswer; readonly atMs: number } | undefined;
 
   return {
     async health() {
@@ -151,10 +153,17 @@ export function createStatus(input: StatusInput): Status {
     },
     config: async () => configStatus((await readMachine(host)).hostname),
     // Consoles and people ask at the same time: one look at the machine answers them all.
-    node: () =>
-      (collecting ??= collect().finally(() => {
-        collecting = undefined;
-      })),
+    node: (maxAgeMs = 0) => {
+      if (last !== undefined && host.clock.monotonicMs() - last.atMs < maxAgeMs) return Promise.resolve(last.answer);
+      return (collecting ??= collect()
+        .then((answer) => {
+          last = { answer, atMs: host.clock.monotonicMs() };
+          return answer;
+        })
+        .finally(() => {
+          collecting = undefined;
+        }));
+    },
   };
 }
 

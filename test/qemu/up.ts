@@ -203,7 +203,8 @@ async function inService(limitMs: number): Promise<void> {
       if (reason !== undefined) throw new Error(`the bootstrap failed: ${reason}`);
     }
     if (performance.now() > untilMs) throw new Error(`it is not in service after ${limitMs / 1000} s`);
-    await Bun.sleep(2_000);
+    // Each answer costs the machine what it needs for its work.
+    await Bun.sleep(4_000);
   }
 }
 
