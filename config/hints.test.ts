@@ -31,6 +31,17 @@ describe("YAML", () => {
     expect(shown(Buffer.from("role: single\n", "utf16le"))).toContain("UTF-16");
   });
 
+  test("half of a character, as a request's JSON can bring one, was recorded as another text", () => {
+    expect(shown("role: single\nnode: {name: a\ud83d}\n")).toStartWith("2:15: error: half of a character stands here");
+    expect(shown("\ude07")).toStartWith("1:1: error: half of a character stands here");
+    expect(shown("node: {name: 😇}\n")).not.toContain("half");
+    // Written as an escape it would be another text in every file made of it.
+    expect(shown('role: single\naddons: [{name: a, chart: "b/\\ud83d"}]\n')).toContain(
+      "addons[0].chart: half of a character",
+    );
+    expect(shown('role: single\naddons: [{name: a, chart: "b/\\ud83d\\ude07"}]\n')).not.toContain("half");
+  });
+
   test("of a file that was not read to its end a number of bytes was told", () => {
     expect(shown("#".repeat(2 ** 20 + 1))).toStartWith("1:1: error: the document has more than 1 MiB\n");
   });

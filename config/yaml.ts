@@ -82,13 +82,18 @@ function readText(source: string | Uint8Array, lines: LineCounter): string {
   if (text.includes("\ufffd\ufffd")) throw new Refusal(decodeSays.notUtf8());
   const plain = text.replace(/^\ufeff/, "").replace(/\r\n?/g, "\n");
   const nul = plain.indexOf("\0");
-  if (nul < 0) return plain;
   // UTF-16 has one beside every letter.
-  if (plain.split("\0", 1001).length > Math.min(1000, plain.length / 4)) throw new Refusal(decodeSays.notUtf8());
+  if (nul >= 0 && plain.split("\0", 1001).length > Math.min(1000, plain.length / 4))
+    throw new Refusal(decodeSays.notUtf8());
+  const half = plain.isWellFormed() ? -1 : plain.search(LONE_SURROGATE);
+  if (nul < 0 && half < 0) return plain;
   lines.addNewLine(0);
   for (let at = plain.indexOf("\n"); at >= 0; at = plain.indexOf("\n", at + 1)) lines.addNewLine(at + 1);
-  throw new Refusal(decodeSays.nul(), nul);
+  throw nul < 0 ? new Refusal(decodeSays.halfCharacter(), half) : new Refusal(decodeSays.nul(), nul);
 }
+
+/** Only a request's JSON can bring one; no file could keep it. */
+const LONE_SURROGATE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
 interface Decoder {
   readonly problems: PlacedProblem[];
@@ -229,7 +234,11 @@ function read(
   if ((isScalar(node) || isMap(node) || isSeq(node)) && !isCoreTag(node.tag)) {
     context.problems.push({ ...decodeSays.tag(), path });
   }
-  if (isScalar(node)) return node.value;
+  if (isScalar(node)) {
+    if (isText(node.value) && !node.value.isWellFormed())
+      context.problems.push({ ...decodeSays.halfCharacter("value"), path });
+    return node.value;
+  }
   if (isSeq(node)) return node.items.map((item, index) => readItem(context, item, [...path, index], at, depth));
   if (isMap(node)) return readMap(context, node, path, at, depth);
   return null;

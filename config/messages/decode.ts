@@ -11,6 +11,12 @@ export const decodeSays = {
   },
   tooLarge: (): Problem =>
     problem("not-yaml", "the document has more than 1 MiB", "put large manifests elsewhere, e.g. in a chart"),
+  halfCharacter: (code: "not-yaml" | "value" = "not-yaml"): Problem =>
+    problem(
+      code,
+      "half of a character stands here (a lone surrogate)",
+      "write the whole character: no file can keep this",
+    ),
   nul: (): Problem => problem("not-yaml", "a NUL byte stands in the text", "take it out: save the file as plain text"),
   notUtf8: (): Problem => problem("not-yaml", "the document is not UTF-8 text", "save it as UTF-8; UTF-16 is not read"),
   tab: (): Problem => problem("not-yaml", "a tab is used as indentation", "indent with spaces"),

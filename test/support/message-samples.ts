@@ -20,6 +20,7 @@ const decodeSamples: Samples<typeof decodeSays> = {
   tooLarge: [[]],
   notUtf8: [[]],
   nul: [[]],
+  halfCharacter: [[], ["value"]],
   tab: [[]],
   directive: [[]],
   secondDocument: [[]],
