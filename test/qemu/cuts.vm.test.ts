@@ -1,4 +1,4 @@
-// budget: 1500 s
+// budget: 2400 s, last
 /**
  * Power goes at the worst moments, and the machine ends as it would have without. One set of disks goes through all
  * cuts in sequence; each test goes on with what the one before left. QEMU is killed: what the guest had not yet sent to
@@ -9,14 +9,14 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Operation } from "../../state/model.ts";
-import { HELLO_ADDON, K0S_UNIT, MIRRORED_NODE } from "../qemu/harness/documents.ts";
-import { createRaw, readAt } from "../qemu/harness/disk.ts";
-import { testImage } from "../qemu/harness/image.ts";
-import { contentOfFiles, readDatabase, setFault, synchronizeClock, unitRun } from "../qemu/harness/inside.ts";
-import { installedSystem } from "../qemu/harness/installed.ts";
-import { openOperator } from "../qemu/harness/node.ts";
-import type { DiskOptions } from "../qemu/harness/options.ts";
-import { freePort, type Vm, withVm } from "../qemu/harness/vm.ts";
+import { HELLO_ADDON, K0S_UNIT, MIRRORED_NODE } from "./harness/documents.ts";
+import { createRaw, readAt } from "./harness/disk.ts";
+import { testImage } from "./harness/image.ts";
+import { contentOfFiles, readDatabase, setFault, synchronizeClock, unitRun } from "./harness/inside.ts";
+import { installedSystem } from "./harness/installed.ts";
+import { openOperator } from "./harness/node.ts";
+import type { DiskOptions } from "./harness/options.ts";
+import { freePort, type Vm, withVm } from "./harness/vm.ts";
 
 const MARKER = "/var/lib/corium/bootstrapped";
 // On the data disk, which is mounted long after the API's daemon began.
