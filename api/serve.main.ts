@@ -179,7 +179,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     version,
     bootstrap,
     collectors: nodeCollectors(host, state, {
-      hardware: hardwareReader(),
+      hardware: hardwareReader(host.clock),
       volumes,
       identities,
       ...(boot === undefined ? {} : { boot }),

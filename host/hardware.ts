@@ -1,3 +1,5 @@
+import type { Clock } from "../kit/ports.ts";
+
 /**
  * What the machine is, for showing only: no decision may come from here (systeminformation knows no layout of virtio
  * disks and guesses where it does not know). Loaded when first asked: it costs forty milliseconds.
@@ -11,10 +13,17 @@ export interface Hardware {
   readonly memoryBytes?: number;
 }
 
-export function hardwareReader(): () => Promise<Hardware> {
+export function hardwareReader(clock: Pick<Clock, "monotonicMs">): () => Promise<Hardware | undefined> {
   let asked: Promise<Hardware> | undefined;
-  return () => (asked ??= readHardware());
+  const bornMs = clock.monotonicMs();
+  return async () => {
+    // It starts two dozen programs, and a machine that boots has better things to do.
+    if (asked === undefined && clock.monotonicMs() - bornMs < REST_MS) return undefined;
+    return (asked ??= readHardware());
+  };
 }
+
+const REST_MS = 60_000;
 
 async function readHardware(): Promise<Hardware> {
   const { system, cpu, mem } = await import("systeminformation");

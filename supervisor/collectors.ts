@@ -45,6 +45,8 @@ export function nodeCollectors(
             ...(spec === undefined ? {} : { level: `raid${spec.level}`, memberCount: spec.devices.length }),
           };
         });
+      // Who is who among the disks is asked of every disk: not for nothing.
+      if (system.length + wanted.length === 0) return [];
       const reports = await readArrays(host, [...system, ...wanted], await identities());
       const joined = joinSystem(reports.slice(0, system.length));
       return [...(joined === undefined ? [] : [joined]), ...reports.slice(system.length)];

@@ -25,7 +25,8 @@ export interface Collectors {
   addresses(): Promise<readonly string[]>;
   /** Absent where there is no k0s unit, or it can't be told. */
   isNodeReady(document: Document | undefined): Promise<boolean | undefined>;
-  hardware(): Promise<NonNullable<NodeAnswer["machine"]>>;
+  /** Absent while the machine still boots. */
+  hardware(): Promise<NodeAnswer["machine"]>;
 }
 
 export interface StatusInput {
@@ -73,8 +74,10 @@ export function createStatus(input: StatusInput): Status {
     return input.boot?.mode === "live" ? "live" : "provisioning";
   };
   const configStatus = async (hostname: string): Promise<Pick<ConfigStatusAnswer, "state" | "reasons">> => {
-    const k0sVersion = await part(readK0sVersion(), undefined);
-    return readConfigStatus(host, paths, state.baseline.get(), {
+    const baseline = state.baseline.get();
+    // k0s is a large program to start: not before there is anything to compare with.
+    const k0sVersion = baseline === undefined ? undefined : await part(readK0sVersion(), undefined);
+    return readConfigStatus(host, paths, baseline, {
       hostname,
       ...(k0sVersion === undefined ? {} : { k0sVersion }),
     });
