@@ -1,24 +1,9 @@
 import { expect, test } from "bun:test";
-import type { Disk, Signature } from "../kit/disk.ts";
+import type { Signature } from "../kit/disk.ts";
 import { describeContent } from "./describe.ts";
+import { blankDisk } from "../test/support/disks.ts";
 
-const blank: Disk = {
-  path: "/dev/sda",
-  links: [],
-  identity: { serial: "A", sizeBytes: 1 << 26 },
-  sizeBytes: 1 << 26,
-  logicalSectorBytes: 512,
-  physicalSectorBytes: 512,
-  bus: "sata",
-  type: "hdd",
-  isRemovable: false,
-  isReadOnly: false,
-  partitions: [],
-  signatures: [],
-  users: [],
-  isBootMedium: false,
-  isSystemDisk: false,
-};
+const blank = blankDisk("/dev/sda", { serial: "A", sizeBytes: 1 << 26 });
 const at = (type: string, offset: number, more: Partial<Signature> = {}): Signature => ({
   type,
   device: "/dev/sda",

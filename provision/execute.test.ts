@@ -1,7 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
 import type { AppError } from "../kit/app-error.ts";
-import type { Disk, DiskIdentity, Inventory } from "../kit/disk.ts";
+import type { DiskIdentity, Inventory } from "../kit/disk.ts";
 import type { ExecRequest, ExecResult, Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import type { Executors, StepBase } from "../kit/step.ts";
@@ -10,6 +10,7 @@ import type { Execution, Journal } from "./execute.ts";
 import { fail } from "../kit/app-error.ts";
 import { ok } from "../kit/result.ts";
 import { execute } from "./execute.ts";
+import { blankDisk } from "../test/support/disks.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);
@@ -121,7 +122,7 @@ function powered(machine: World, memory: Map<string, Intent>, cutAt = Number.POS
   const inventory = async (): Promise<Result<Inventory, AppError>> =>
     ok({
       disks: [...machine.disks.entries()].map(([serial, disk], index) => ({
-        ...plainDisk(`/dev/sd${String.fromCharCode(97 + index)}`, disk.identity),
+        ...blankDisk(`/dev/sd${String.fromCharCode(97 + index)}`, disk.identity),
         users: disk.isBusy ? [{ kind: "mount" as const, name: `/srv/${serial}`, isBusy: true }] : [],
       })),
       arrays: [],
@@ -134,24 +135,6 @@ function powered(machine: World, memory: Map<string, Intent>, cutAt = Number.POS
   const execution: Execution = { host, secrets: new Map(), journal, inventory };
   return { execution, calls: () => calls };
 }
-
-const plainDisk = (path: string, of: DiskIdentity): Disk => ({
-  path,
-  links: [],
-  identity: of,
-  sizeBytes: of.sizeBytes,
-  logicalSectorBytes: 512,
-  physicalSectorBytes: 512,
-  bus: "sata",
-  type: "hdd",
-  isRemovable: false,
-  isReadOnly: false,
-  partitions: [],
-  signatures: [],
-  users: [],
-  isBootMedium: false,
-  isSystemDisk: false,
-});
 
 async function runOrDie(
   steps: readonly TestStep[],

@@ -6,29 +6,17 @@ import { countedUuids, mirror, storageDocument } from "../test/machines/machines
 import type { ReplaceInput, ReplacePlan } from "./replace-plan.ts";
 import { planReplacement } from "./replace-plan.ts";
 import { planStorage } from "./storage.ts";
+import { blankDisk } from "../test/support/disks.ts";
 
 const MIB = 1024 * 1024;
 const uuid = "557c5b94:881be2de:bc5f369b:49d8761f";
 const dashed = "557c5b94-881b-e2de-bc5f-369b49d8761f";
 
-const disk = (serial: string, more: Partial<Disk> = {}): Disk => ({
-  path: `/dev/vd${serial.toLowerCase()}`,
-  links: [`/dev/disk/by-id/virtio-${serial}`],
-  identity: { serial, sizeBytes: more.sizeBytes ?? 512 * MIB },
-  sizeBytes: 512 * MIB,
-  logicalSectorBytes: 512,
-  physicalSectorBytes: 512,
-  bus: "virtio",
-  type: "ssd",
-  isRemovable: false,
-  isReadOnly: false,
-  partitions: [],
-  signatures: [],
-  users: [],
-  isBootMedium: false,
-  isSystemDisk: false,
-  ...more,
-});
+const disk = (serial: string, more: Partial<Disk> = {}): Disk => {
+  const links = [`/dev/disk/by-id/virtio-${serial}`];
+  const identity = { serial, sizeBytes: more.sizeBytes ?? 512 * MIB };
+  return blankDisk(`/dev/vd${serial.toLowerCase()}`, identity, { links, ...more });
+};
 const signature = (device: string, type: string, more: Partial<Signature> = {}): Signature => ({
   type,
   device,

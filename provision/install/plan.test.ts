@@ -9,6 +9,7 @@ import { guidOf, partUuidsOf, twinOf } from "../../iso/uuids.ts";
 import { carriedArguments, planInstall } from "./plan.ts";
 import { standingOf } from "./standing.ts";
 import { INSTALLING, installingScript, isTable, stateName } from "./table.ts";
+import { blankDisk } from "../../test/support/disks.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);
@@ -16,24 +17,8 @@ setDefaultTimeout(120_000);
 const MIB = 1024 ** 2;
 const image = { directory: "/medium", rootBytes: 300 * MIB, rootHash: "a".repeat(64), hashOffsetBytes: 299 * MIB };
 
-const disk = (serial: string, more: Partial<Disk> = {}): Disk => ({
-  path: `/dev/${serial}`,
-  links: [],
-  identity: { serial, sizeBytes: 32 * 1024 * MIB },
-  sizeBytes: 32 * 1024 * MIB,
-  logicalSectorBytes: 512,
-  physicalSectorBytes: 512,
-  bus: "virtio",
-  type: "hdd",
-  isRemovable: false,
-  isReadOnly: false,
-  partitions: [],
-  signatures: [],
-  users: [],
-  isBootMedium: false,
-  isSystemDisk: false,
-  ...more,
-});
+const disk = (serial: string, more: Partial<Disk> = {}): Disk =>
+  blankDisk(`/dev/${serial}`, { serial, sizeBytes: 32 * 1024 * MIB }, more);
 const ext4 = { type: "ext4", device: "/dev/a", where: "the whole disk at 0x438" };
 /** As sfdisk leaves it behind. */
 const partitioned = (serial: string, installation: string, state: string): Disk =>

@@ -2,6 +2,7 @@
 import { PARTITIONS, planLayout } from "../../iso/layout.ts";
 import { guidOf, partUuidsOf } from "../../iso/uuids.ts";
 import type { Disk } from "../../kit/disk.ts";
+import { blankDisk } from "./disks.ts";
 
 const MIB = 1024 ** 2;
 export const INSTALLATION = "0123456789abcdef0123456789abcdef";
@@ -16,24 +17,8 @@ const planned = planLayout({
 if (!planned.ok) throw new Error(planned.error.message);
 export const layout = planned.value;
 
-export const mirrorDisk = (serial: string, more: Partial<Disk> = {}): Disk => ({
-  path: `/dev/${serial}`,
-  links: [],
-  identity: { serial, sizeBytes: DISK_BYTES },
-  sizeBytes: DISK_BYTES,
-  logicalSectorBytes: 512,
-  physicalSectorBytes: 512,
-  bus: "virtio",
-  type: "hdd",
-  isRemovable: false,
-  isReadOnly: false,
-  partitions: [],
-  signatures: [],
-  users: [],
-  isBootMedium: false,
-  isSystemDisk: false,
-  ...more,
-});
+export const mirrorDisk = (serial: string, more: Partial<Disk> = {}): Disk =>
+  blankDisk(`/dev/${serial}`, { serial, sizeBytes: DISK_BYTES }, more);
 
 /** One that the system runs from. */
 export const systemDisk = (serial: string): Disk =>
