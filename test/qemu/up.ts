@@ -7,7 +7,16 @@ import { join, relative } from "node:path";
 import type { NodeAnswer, OperationsAnswer } from "../../api/contract.ts";
 import { EMULATOR_FLAW_SAID } from "./harness/serial.ts";
 import { serveTime, TIME_SERVER_ARGUMENT } from "./harness/time-server.ts";
-import { type Machine, attachConsole, folder, runningMachine, startMachine, stopMachine } from "./up/machine.ts";
+import {
+  type Machine,
+  type Started,
+  attachConsole,
+  ended,
+  folder,
+  runningMachine,
+  startMachine,
+  stopMachine,
+} from "./up/machine.ts";
 
 const repository = join(import.meta.dir, "../..");
 const store = join(folder, "cctl");
@@ -131,19 +140,38 @@ class EmulatorFlaw extends Error {
   override readonly name = "EmulatorFlaw";
 }
 
-async function bringUp(iso: string, onEmulatorFlaw: () => void): Promise<void> {
-  const { machine, serial, qmp } = await startMachine(iso, onEmulatorFlaw);
-  const lastLine = (): string => serial.tail(1).trim();
+/** One reader at a time: ./dev console wants the line. What went wrong is told with the end of the console. */
+async function watching<T>({ serial, qmp }: Started, work: (lastLine: () => string) => Promise<T>): Promise<T> {
   try {
-    // -S: the reset at the start is none of the guest's.
-    const reboot = qmp.waitEvent(({ event, data }) => event === "RESET" && data["guest"] === true, 1_200_000);
+    return await work(() => serial.tail(1).trim());
+  } catch (error) {
+    process.stderr.write(`\nthe last lines of its console:\n${serial.tail(30)}\n\n`);
+    throw error;
+  } finally {
+    serial.close();
+    qmp.close();
+  }
+}
+
+async function bringUp(iso: string, onEmulatorFlaw: () => void): Promise<void> {
+  const installing = await startMachine(iso, "install", onEmulatorFlaw);
+  await watching(installing, async (lastLine) => {
+    const { serial, qmp } = installing;
+    const reboot = qmp.waitEvent(
+      ({ event, data }) => event === "SHUTDOWN" && data["reason"] === "guest-reset",
+      1_200_000,
+    );
     // The console tells a failure at once; without this the wait would last to its end.
     const failed = serial.expect(/^error: (.*)/m, 1_200_000).then(([line]) => Promise.reject(new Error(line)));
     const installed = Promise.race([reboot, failed]);
     await waitFor("the installation onto the system disk, and its reboot", 1200, installed, lastLine);
     failed.catch(() => undefined);
-    serial.skip();
-    say("installed; it boots from its disk");
+  });
+  say("installed; it boots from its disk");
+  await ended(installing.machine);
+  const started = await startMachine(iso, "run", onEmulatorFlaw);
+  const { machine, serial } = started;
+  await watching(started, async (lastLine) => {
     const limitMs = 600_000;
     // The whole line: it appears once the machine has an address, so that a claim can reach it.
     const line = /claim with: cctl enroll \S+ --code (\S+) --fingerprint (SHA256:[A-Za-z0-9+/]{43})/;
@@ -153,14 +181,7 @@ async function bringUp(iso: string, onEmulatorFlaw: () => void): Promise<void> {
     say(`read from the console: ${code}, ${fingerprint}`);
     await claim(machine, code, fingerprint);
     await waitFor("the bootstrap: disks, RAID, WireGuard, k0s", 1200, inService(1_200_000), lastLine);
-  } catch (error) {
-    process.stderr.write(`\nthe last lines of its console:\n${serial.tail(30)}\n\n`);
-    throw error;
-  } finally {
-    // One reader at a time: ./dev console wants the line.
-    serial.close();
-    qmp.close();
-  }
+  });
   say("the node is in service");
   await printNext(machine);
 }
