@@ -167,9 +167,18 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const volumes = nodeVolumes(host, state);
   const identities = identityReader(host);
   const sayOf = (line: string): void => say(`corium serve: ${line}`);
-  const mirrored = boot?.isMirrored === true ? { mirrored: boot.installation ?? "" } : {};
+  const mirrored = boot?.isMirrored === true ? (boot.installation ?? "") : undefined;
   const duty = arrayDuty(
-    { host, state, version, parse, inventory: inventoryOf, identities, ...mirrored, say: sayOf },
+    {
+      host,
+      state,
+      version,
+      parse,
+      inventory: inventoryOf,
+      identities,
+      ...(mirrored !== undefined && { mirrored }),
+      say: sayOf,
+    },
     paths.runDir,
   );
   const status = createStatus({
@@ -245,7 +254,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     // Also fed while the database is lost: a restart would not bring it back, and would take the API down.
     notify("WATCHDOG=1");
   }, WATCHDOG_MS);
-  if ("mirrored" in mirrored && mirrored.mirrored !== undefined) keepMirror(mirrored.mirrored, host, state, io);
+  if (mirrored !== undefined) keepMirror(mirrored, host, state, io);
   // Elsewhere than on a node the arrays are somebody else's.
   const isWatched = options.isNode && stateProblem === undefined;
   const watching = isWatched ? duty.watch(AbortSignal.any([io.signal, ending.signal])) : undefined;

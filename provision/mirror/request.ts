@@ -45,8 +45,8 @@ export function planSystemDisk(input: SystemReplaceInput): ReplacePlan {
     path: "new",
     prefix: systemReplaceId(id),
   });
-  const isHalfMade = plan.steps.length > 0 && plan.steps[0]?.kind !== "disk:wipe";
-  const findings = [...plan.findings, ...(isHalfMade ? [] : guardOwn([replacement], input, "new"))];
+  const isNothingWiped = plan.steps.length > 0 && plan.steps[0]?.kind !== "disk:wipe";
+  const findings = [...plan.findings, ...(isNothingWiped ? [] : guardOwn([replacement], input, "new"))];
   if (hasErrors(findings)) return { findings, steps: [] };
   const { identity, links } = replacement;
   const replaced = { array: SYSTEM_ARRAY, device: request.old, old: identityOf(request.old, named) };
