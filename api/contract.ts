@@ -3,6 +3,7 @@ import type { Disk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { OperatorRole } from "../kit/operator-role.ts";
 import type { DeviceRef, Role } from "../config/document.ts";
+import type { PeerState } from "../wireguard/peers.ts";
 import type { AuditRecord, EventRecord, Operation } from "../state/model.ts";
 
 export const API_PORT = 7443;
@@ -145,6 +146,13 @@ export interface NodeAnswer {
       readonly publicKey: string;
       readonly endpoint?: string;
       readonly lastHandshake?: string;
+      /** Since the interface is there. Absent in what an older node says, as are the two below. */
+      readonly receivedBytes?: number;
+      readonly sentBytes?: number;
+      /** Whether it is heard, and if not, as much of why as this side can tell. */
+      readonly state?: PeerState;
+      /** In words; absent where there is nothing to explain. */
+      readonly cause?: string;
     }[];
   }[];
   readonly ha?: { readonly vip: string; readonly holder?: boolean };

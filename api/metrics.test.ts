@@ -26,7 +26,10 @@ const node: NodeAnswer = {
       name: "wg0",
       up: true,
       addresses: [],
-      peers: [{ publicKey: "K=", lastHandshake: "2026-01-02T03:04:05Z" }, { publicKey: "never=" }],
+      peers: [
+        { publicKey: "K=", lastHandshake: "2026-01-02T03:04:05Z", state: "up", receivedBytes: 92, sentBytes: 180 },
+        { publicKey: "never=" },
+      ],
     },
   ],
   config: { state: "in-sync", reasons: [] },
@@ -45,6 +48,9 @@ test("a degraded array, a locked volume and a peer's last handshake are numbers"
     'corium_volume_open{volume="vault"} 0',
     'corium_mount_available_bytes{mount="/srv/a"} 4',
     'corium_overlay_handshake_timestamp_seconds{overlay="wg0",peer="K="} 1767323045',
+    'corium_overlay_peer_state{overlay="wg0",peer="K=",state="up"} 1',
+    'corium_overlay_received_bytes_total{overlay="wg0",peer="K="} 92',
+    'corium_overlay_sent_bytes_total{overlay="wg0",peer="K="} 180',
   ])
     expect(text.split("\n")).toContain(line);
   expect(text).not.toContain("never=");

@@ -6,12 +6,17 @@ export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 type Labels = Readonly<Record<string, string>>;
 type Sample = readonly [labels: Labels, value: number];
 
-/** One family of samples of a gauge; none at all where there is nothing to tell. */
-function family(name: string, help: string, samples: readonly Sample[]): readonly string[] {
+/** One family of samples; none at all where there is nothing to tell. */
+function family(
+  name: string,
+  help: string,
+  samples: readonly Sample[],
+  type: "gauge" | "counter" = "gauge",
+): readonly string[] {
   if (samples.length === 0) return [];
   return [
     `# HELP ${name} ${help}`,
-    `# TYPE ${name} gauge`,
+    `# TYPE ${name} ${type}`,
     ...samples.map(([labels, value]) => `${name}${labelsOf(labels)} ${value}`),
   ];
 }
@@ -114,6 +119,29 @@ export function metricsOf(node: NodeAnswer): string {
         const atMs = lastHandshake === undefined ? Number.NaN : Date.parse(lastHandshake);
         return Number.isNaN(atMs) ? [] : [[{ overlay: name, peer: publicKey }, atMs / 1000]];
       }),
+    ),
+    ...family(
+      "corium_overlay_peer_state",
+      "1, with how it stands with the peer as label.",
+      peers.flatMap(({ name, publicKey, state }): Sample[] =>
+        state === undefined ? [] : [[{ overlay: name, peer: publicKey, state }, 1]],
+      ),
+    ),
+    ...family(
+      "corium_overlay_received_bytes_total",
+      "From the peer, since the interface is there.",
+      peers.flatMap(({ name, publicKey, receivedBytes }): Sample[] =>
+        receivedBytes === undefined ? [] : [[{ overlay: name, peer: publicKey }, receivedBytes]],
+      ),
+      "counter",
+    ),
+    ...family(
+      "corium_overlay_sent_bytes_total",
+      "To the peer, since the interface is there.",
+      peers.flatMap(({ name, publicKey, sentBytes }): Sample[] =>
+        sentBytes === undefined ? [] : [[{ overlay: name, peer: publicKey }, sentBytes]],
+      ),
+      "counter",
     ),
   ];
   return `${lines.join("\n")}\n`;

@@ -30,6 +30,8 @@ import type { MirrorWatch } from "../supervisor/mirror-watch.ts";
 import { watchMirror } from "../supervisor/mirror-watch.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { createInstaller } from "../supervisor/installer.ts";
+import { documentReader } from "../supervisor/known-document.ts";
+import { overlayWatcher } from "../supervisor/overlay-watch.ts";
 import { identityReader } from "../supervisor/disk-identities.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
 import { reportOtherSystems } from "../supervisor/other-systems.ts";
@@ -181,6 +183,14 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     },
     paths.runDir,
   );
+  const readKnown = documentReader(state);
+  const overlays = overlayWatcher({
+    host,
+    state,
+    overlays: () => readKnown()?.document.wireguard ?? [],
+    memoryPath: `${paths.runDir}/overlays.json`,
+    say: sayOf,
+  });
   const status = createStatus({
     host,
     paths,
@@ -191,6 +201,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
       hardware: hardwareReader(host.clock),
       volumes,
       identities,
+      peers: overlays.memory,
       ...(boot === undefined ? {} : { boot }),
     }),
     ...(boot === undefined ? {} : { boot }),
@@ -255,9 +266,10 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     notify("WATCHDOG=1");
   }, WATCHDOG_MS);
   if (mirrored !== undefined) keepMirror(mirrored, host, state, io);
-  // Elsewhere than on a node the arrays are somebody else's.
+  // Elsewhere than on a node arrays and overlays are somebody else's.
   const isWatched = options.isNode && stateProblem === undefined;
-  const watching = isWatched ? duty.watch(AbortSignal.any([io.signal, ending.signal])) : undefined;
+  const over = AbortSignal.any([io.signal, ending.signal]);
+  const watching = isWatched ? Promise.all([duty.watch(over), overlays.watch(over)]) : undefined;
   if (isWatched && boot !== undefined) {
     const others = { host, state, boot, inventory: inventoryOf, say: sayOf, signal: ending.signal };
     reportOtherSystems(others).catch((thrown: unknown) => sayOf(String(thrown)));

@@ -149,6 +149,19 @@ describe("frame", () => {
     expect(lines).toContain("vip: 192.168.1.50, held here");
   });
 
+  test("a peer that is not heard is there with its cause; one that nobody sends to is no trouble", () => {
+    const peers = [
+      { publicKey: "a", state: "up", lastHandshake: "2026-01-02T03:04:05Z" },
+      { publicKey: "b", endpoint: "192.0.2.1:51820", state: "silent", cause: "no handshake ever with 192.0.2.1:51820" },
+      { publicKey: "c", state: "idle", cause: "nothing is sent to it", lastHandshake: "2026-01-01T03:04:05Z" },
+    ] as const;
+    const overlay = [{ name: "wg0", up: true, addresses: ["10.10.0.2/24"], peers }];
+    expect(renderLines(view({ node: node({ overlay }) })).filter((line) => /^(overlay|peer):/.test(line))).toEqual([
+      "overlay: wg0 up 10.10.0.2/24, heard 1 of 3 peers",
+      "peer: 192.0.2.1:51820 no handshake ever with 192.0.2.1:51820",
+    ]);
+  });
+
   test("B119: whatever a disk or a document calls itself, a screen is 24 lines of at most 80 plain characters", () => {
     fc.assert(
       fc.property(

@@ -157,10 +157,21 @@ const renderVolumes = (node: NodeAnswer | undefined): string[] =>
     .filter((volume) => volume.state !== "open")
     .map(({ name, state }) => `volume: ${name} is ${state}${state === "locked" ? "; u opens it with its key" : ""}`);
 
+const HEARD = new Set(["up", "narrow"]);
+/** Nothing is wrong with a peer that nobody sends to, or that has to call. */
+const QUIET = new Set(["idle", "waiting"]);
+
 function renderNetwork(node: NodeAnswer | undefined): string[] {
-  const overlay = (node?.overlay ?? []).map((link) => {
-    const heard = link.peers.filter((peer) => peer.lastHandshake !== undefined).length;
-    return `overlay: ${link.name} ${link.up ? "up" : "down"} ${link.addresses.join(" ")}, heard ${heard} of ${link.peers.length} peers`;
+  const overlay = (node?.overlay ?? []).flatMap((link) => {
+    const heard = link.peers.filter((peer) =>
+      peer.state === undefined ? peer.lastHandshake !== undefined : HEARD.has(peer.state),
+    ).length;
+    const troubled = link.peers.filter(({ state, cause }) => cause !== undefined && !QUIET.has(state ?? ""));
+    return [
+      `overlay: ${link.name} ${link.up ? "up" : "down"} ${link.addresses.join(" ")}, heard ${heard} of ${link.peers.length} peers`,
+      // The others are behind the key n.
+      ...troubled.slice(0, 2).map((peer) => `peer: ${peer.endpoint ?? peer.publicKey} ${peer.cause ?? ""}`),
+    ];
   });
   const holder = node?.ha?.holder === undefined ? "" : node.ha.holder ? ", held here" : ", held elsewhere";
   return [...overlay, ...(node?.ha === undefined ? [] : [`vip: ${node.ha.vip}${holder}`])];

@@ -33,9 +33,10 @@ const views: Readonly<Record<string, View>> = {
       "network:",
       ...node.overlay.flatMap((link) => [
         `${link.name} ${link.up ? "up" : "down"} ${link.addresses.join(" ")} public key ${link.publicKey ?? "unknown"}`,
-        ...link.peers.map(
-          (peer) => `  peer ${peer.publicKey} ${peer.endpoint ?? ""} heard ${peer.lastHandshake ?? "never"}`,
-        ),
+        ...link.peers.flatMap((peer) => [
+          `  peer ${peer.publicKey} ${peer.endpoint ?? ""} heard ${peer.lastHandshake ?? "never"}`,
+          ...(peer.cause === undefined ? [] : [`    ${peer.state ?? "not heard"}: ${peer.cause}`]),
+        ]),
       ]),
       ...(node.ha === undefined ? [] : [`virtual address ${node.ha.vip}`]),
       ...(node.overlay.length === 0 && node.ha === undefined ? ["no overlay and no virtual address"] : []),

@@ -7,6 +7,7 @@ import type { Host } from "../kit/ports.ts";
 import { globalAddresses, parseLinks } from "../provision/facts.ts";
 import { readArrays } from "../raid/driver.ts";
 import { readOverlay } from "../wireguard/driver.ts";
+import type { OverlayMemory } from "../wireguard/watch.ts";
 import type { State } from "../state/open.ts";
 import type { ReadIdentities } from "./disk-identities.ts";
 import { readNodeReady } from "./node-ready.ts";
@@ -21,11 +22,14 @@ export function nodeCollectors(
     hardware,
     volumes,
     identities,
+    peers,
     boot,
   }: {
     readonly hardware: Collectors["hardware"];
     readonly volumes: Pick<Volumes, "read">;
     readonly identities: ReadIdentities;
+    /** What was found out about peers of overlays over time. */
+    readonly peers: () => OverlayMemory;
     readonly boot?: BootFacts;
   },
 ): Collectors {
@@ -53,7 +57,7 @@ export function nodeCollectors(
     },
     volumes: (document) => volumes.read(knownVolumes(document, state)),
     mounts: (document) => readMounts(host, document === undefined ? [] : mountPointsOf(document)),
-    overlay: (document) => readOverlay(host, document?.wireguard ?? []),
+    overlay: (document) => readOverlay(host, document?.wireguard ?? [], peers()),
     async addresses() {
       const result = await host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 });
       const links = parseLinks(result.stdout);

@@ -84,6 +84,7 @@ export const AREAS: readonly ReportArea[] = [
       report("B036", "nothing is done because the text of the endpoint is still the same"),
       report("B037", "a peer vanishes because its name did not resolve at boot"),
       report("B038", "packets of the overlay are larger than the link takes"),
+      report("B041", "large packets vanish on the way, small ones pass, and nothing says so"),
       report("B042", "two nodes hold the virtual address, and nobody notices", {
         later: "the holders of the virtual address, compared, in status and events of a cluster",
       }),

@@ -5,14 +5,14 @@ import type { RenderedFile } from "../kit/rendered.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import type { Executors, StepContext, StepState } from "../kit/step.ts";
-import type { WireguardSpec } from "../config/document.ts";
-import { nextAddress, parseAhosts, setEndpointArgv, staleEndpoints } from "./endpoints.ts";
 import { isKey, privateKeyFrom, publicKeyOf } from "./key.ts";
 import type { KeyFile, LinkStatus, WireguardInterfaceStep, WireguardKeyStep, WireguardStep } from "./model.ts";
-import { parseNetworkctl, parseWgDump } from "./parse.ts";
+import { parseNetworkctl } from "./parse.ts";
 import { keyFolder, keyMode, owner, privateKeyPath } from "./render.ts";
 import type { OverlayReport } from "./report.ts";
 import { isLinkUp, reportOverlay } from "./report.ts";
+import type { OverlayMemory, WatchedOverlay } from "./watch.ts";
+import { readInterfaces } from "./watch/driver.ts";
 
 const upTimeoutMs = 30_000;
 
@@ -32,49 +32,27 @@ export const wireguardExecutors: Executors<WireguardStep> = {
   },
 };
 
-/** The overlays of the document as they are now; the public key is known even while an interface is down. */
+/**
+ * The overlays of the document as they are now; the public key is known even while an interface is down. `memory`: what
+ * was found out about peers over time.
+ */
 export async function readOverlay(
   host: Host,
-  wanted: readonly { readonly name: string; readonly address: readonly string[] }[],
+  wanted: readonly WatchedOverlay[],
+  memory: OverlayMemory = [],
 ): Promise<readonly OverlayReport[]> {
   if (wanted.length === 0) return [];
-  const dump = await host.exec({ argv: ["wg", "show", "all", "dump"], timeoutMs: 10_000 });
-  const interfaces = parseWgDump(dump.exitCode === 0 ? dump.stdout : "");
+  const interfaces = await readInterfaces(host);
+  const nowSeconds = host.clock.nowMs() / 1000;
   return Promise.all(
     wanted.map(async (each) => {
       const status = interfaces.find((found) => found.name === each.name);
       const kept = await host.files.readText(privateKeyPath(each.name));
-      return reportOverlay(
-        each,
-        await readLink(host, each.name),
-        status,
-        kept.ok ? publicKeyOf(kept.value) : undefined,
-      );
+      const keptKey = kept.ok ? publicKeyOf(kept.value) : undefined;
+      const link = await readLink(host, each.name);
+      return reportOverlay(each, { link, status, keptKey, memory, nowSeconds });
     }),
   );
-}
-
-/**
- * Points peers whose name has another address by now to it, without touching the netdev (that would drop all sessions).
- * To be called every half minute or so; says what it changed.
- */
-export async function refreshEndpoints(
-  host: Host,
-  specs: readonly Pick<WireguardSpec, "name" | "peers">[],
-): Promise<readonly string[]> {
-  if (specs.every((spec) => spec.peers.every((peer) => peer.endpoint === undefined))) return [];
-  const dump = await host.exec({ argv: ["wg", "show", "all", "dump"], timeoutMs: 10_000 });
-  const interfaces = parseWgDump(dump.exitCode === 0 ? dump.stdout : "");
-  const changes: string[] = [];
-  for (const stale of staleEndpoints(specs, interfaces, host.clock.nowMs() / 1000)) {
-    const resolved = await host.exec({ argv: ["getent", "ahosts", stale.host], timeoutMs: 10_000 });
-    const next = nextAddress(stale.address, resolved.exitCode === 0 ? parseAhosts(resolved.stdout) : []);
-    if (next === undefined) continue;
-    const set = await host.exec({ argv: setEndpointArgv(stale, next), timeoutMs: 10_000 });
-    if (set.exitCode === 0)
-      changes.push(`overlay ${stale.name}: peer ${stale.host} moved from ${stale.address} to ${next}`);
-  }
-  return changes;
 }
 
 async function readLink(host: Host, name: string): Promise<LinkStatus | undefined> {

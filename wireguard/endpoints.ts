@@ -41,15 +41,20 @@ export function staleEndpoints(
   );
 }
 
+const valueOf = (text: string): string => {
+  const ip = parseIp(text);
+  return ip === undefined ? text : `${ip.family}:${ip.value}`;
+};
+
+/** Does its name lead elsewhere by now? Not when the resolver knows nothing. */
+export const isMoved = (current: string, resolved: readonly string[]): boolean =>
+  resolved.length > 0 && !resolved.some((address) => valueOf(address) === valueOf(current));
+
 /** The address to try next; undefined when the present one is all there is. Each of several gets its turn. */
 export function nextAddress(current: string, resolved: readonly string[]): string | undefined {
-  const value = (text: string): string => {
-    const ip = parseIp(text);
-    return ip === undefined ? text : `${ip.family}:${ip.value}`;
-  };
-  const at = resolved.findIndex((address) => value(address) === value(current));
+  const at = resolved.findIndex((address) => valueOf(address) === valueOf(current));
   const next = resolved[(at + 1) % Math.max(resolved.length, 1)];
-  return next === undefined || value(next) === value(current) ? undefined : next;
+  return next === undefined || valueOf(next) === valueOf(current) ? undefined : next;
 }
 
 /** `getent ahosts NAME`: each address once, in the resolver's order; zones of link-local addresses are left out. */

@@ -283,6 +283,7 @@ describe("status", () => {
     value(await wireguardExecutors["wireguard:interface"].run(up, context(host)));
     const [report] = await readOverlay(host, [wg0]);
     expect(report).toMatchObject({ name: "wg0", up: true, peers: [{ lastHandshake: "2026-11-30T00:11:18.000Z" }] });
+    expect(report?.peers[0]).toMatchObject({ receivedBytes: 124, sentBytes: 180 });
     host.programs.set("wg", () => ({ exitCode: 1 }));
     host.programs.set("networkctl", () => ({ exitCode: 1 }));
     const [down] = await readOverlay(host, [wg0]);

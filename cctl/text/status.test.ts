@@ -57,6 +57,16 @@ overlay      wg0 up, 10.9.0.1/24, port 51820, key PUB=
 `);
   });
 
+  test("a peer that is not heard: why, as far as the node can tell", () => {
+    const silent = { publicKey: "PEER=", endpoint: "1.2.3.4:51820", receivedBytes: 0, sentBytes: 296 } as const;
+    const peers = [{ ...silent, state: "silent", cause: "no handshake ever with 1.2.3.4:51820" } as const];
+    const text = statusText({ ...node, overlay: node.overlay.map((link) => ({ ...link, peers })) }, plain);
+    expect(text.slice(text.indexOf("             peer")))
+      .toBe(`             peer PEER=, at 1.2.3.4:51820, no handshake yet, received 0 B, sent 296 B
+               silent: no handshake ever with 1.2.3.4:51820
+`);
+  });
+
   test("a stand-in for k0s is never taken for Kubernetes", () => {
     const kubernetes = { version: "v1.36.4+k0s.1-sim", service: "k0scontroller", active: true, standIn: true } as const;
     expect(statusText({ ...node, kubernetes }, plain)).toContain("active, STAND-IN for tests, not Kubernetes\n");

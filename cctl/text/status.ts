@@ -95,7 +95,15 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
     for (const peer of peers) {
       const seen = peer.lastHandshake === undefined ? "no handshake yet" : `handshake ${printable(peer.lastHandshake)}`;
       const at = peer.endpoint === undefined ? undefined : `at ${printable(peer.endpoint)}`;
-      add("", `peer ${printable(peer.publicKey)}`, at, seen);
+      const traffic =
+        peer.receivedBytes === undefined || peer.sentBytes === undefined
+          ? undefined
+          : `received ${bytes(peer.receivedBytes)}, sent ${bytes(peer.sentBytes)}`;
+      add("", `peer ${printable(peer.publicKey)}`, at, seen, traffic);
+      if (peer.cause !== undefined) {
+        const text = `${printable(peer.state ?? "not heard")}: ${printable(peer.cause)}`;
+        add("", `  ${isQuiet(peer.state) ? text : paint(text, "red")}`);
+      }
     }
   }
   if (node.ha !== undefined) {
@@ -107,6 +115,9 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
   }
   return rows.map(([label, text]) => `${label.padEnd(indent)}${text}\n`).join("");
 }
+
+/** Nothing is wrong with a peer that nobody sends to, or that has to call. */
+const isQuiet = (state: string | undefined): boolean => state === "idle" || state === "waiting";
 
 function verdict(node: NodeAnswer, paint: Paint): string {
   const colours = { healthy: "green", degraded: "yellow", unhealthy: "red" } as const;
