@@ -159,6 +159,8 @@ export interface NodeAnswer {
   readonly config: {
     readonly state: "unconfigured" | "in-sync" | "pending" | "drifted";
     readonly reasons: readonly string[];
+    /** Equal on controllers whose documents say the same of the cluster. */
+    readonly clusterDigest?: string;
   };
   readonly operation?: {
     readonly id: string;
@@ -238,15 +240,23 @@ export interface ConfigStatusAnswer {
   readonly etag?: string;
 }
 
+/** Exactly one of `document` and `blocks`. */
 export interface ApplyBody {
-  readonly document: string;
+  readonly document?: string;
+  /**
+   * YAML of the blocks `addons`, `manifests`, `k0s`, `upgrades`, `backup` alone, to be put into the node's own document.
+   * Of the first three one that is not here goes from the document; of the other two it stays as it is.
+   */
+  readonly blocks?: string;
+  /** Every controller of the cluster gets it: written now, k0s restarts when the operation is confirmed. */
+  readonly coordinated?: boolean;
   /** Owns a patch that overrides what Corium models. */
   readonly acknowledge?: boolean;
 }
 
 export interface ApplyAnswer {
-  /** `applied`: it became the node's answer before bootstrap. */
-  readonly status: "applied" | "reconciled" | "unchanged" | "planned";
+  /** `applied`: it became the node's answer before bootstrap. `written`: it waits to be confirmed, see `coordinated`. */
+  readonly status: "applied" | "reconciled" | "unchanged" | "planned" | "written";
   readonly role?: Role;
   readonly fields: readonly FieldChange[];
   /** Units that restart, or restarted. */
@@ -258,6 +268,20 @@ export interface ApplyAnswer {
   readonly warnings: readonly Finding[];
   readonly etag?: string;
   readonly operation?: string;
+  /** Of `coordinated`, on a controller whose k0s can say it. */
+  readonly controlPlane?: ControlPlaneAnswer;
+}
+
+export interface CancelAnswer {
+  /** The operation, whose files are as before. */
+  readonly cancelled: string;
+}
+
+/** Host names. */
+export interface ControlPlaneAnswer {
+  readonly members: readonly string[];
+  /** Whose add-ons and manifests count now; absent between two elections. */
+  readonly leader?: string;
 }
 
 export interface RecoveryAnswer {

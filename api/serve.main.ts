@@ -4,7 +4,7 @@ import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { redactPlain } from "../config/redact.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
-import { serveApply } from "../apply/service/driver.ts";
+import { resumeApply, serveApply } from "../apply/service/driver.ts";
 import { readInventory } from "../disks/driver.ts";
 import { judgeDisk } from "../disks/select.ts";
 import { hardwareReader } from "../host/hardware.ts";
@@ -228,7 +228,10 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
         return ok(inventory.value.disks.map((disk) => ({ ...disk, ...judgeDisk(disk, inventory.value) })));
       },
     },
-    apply: { apply: (request) => serveApply(gate, request) },
+    apply: {
+      apply: (request) => serveApply(gate, request),
+      resume: (operation, word) => resumeApply(gate, operation, word),
+    },
     ...(boot?.mode === "live" && options.isNode
       ? { install: createInstaller({ host, state, version, boot, readInventory: inventoryOf }) }
       : {}),

@@ -1,4 +1,5 @@
 /** What the routes work with; the composition root fills it, tests fill it with fakes. */
+import type { Word } from "../apply/held/driver.ts";
 import type { ServiceOutcome, ServiceRequest } from "../apply/service/driver.ts";
 import type { Document } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
@@ -71,6 +72,8 @@ export interface StatusService {
 /** The gate (apply/): refuses without a trace, or makes the whole document true. */
 export interface ApplyService {
   apply(request: ServiceRequest): Promise<ServiceOutcome>;
+  /** Of one that has written everywhere and waits: k0s restarts with it, or the files are put back. */
+  resume(operation: string, word: Word): Promise<ServiceOutcome>;
 }
 
 /** Encrypted volumes of this node. */

@@ -15,9 +15,9 @@ import { parse } from "yaml";
 import { fillSecrets } from "../k0s/fill.ts";
 import { isWritten, validateConfig } from "../k0s/driver.ts";
 import { valueAt } from "../k0s/merge.ts";
-import { K0S_CONFIG } from "../k0s/paths.ts";
+import { K0S_CONFIG, type K0sUnit } from "../k0s/paths.ts";
 import type { ChartState } from "../k0s/charts.ts";
-import { readCharts, restartAndWait, waitForCharts } from "../k0s/service/driver.ts";
+import { readCharts, restartAndWait, service, waitForCharts } from "../k0s/service/driver.ts";
 import type { OperationStep, RenderedDigests } from "../state/model.ts";
 import type { Document } from "../config/document.ts";
 import type { ApplyPlan, FileChange } from "./plan.ts";
@@ -48,6 +48,10 @@ export interface ApplyPorts {
     readonly rendered: RenderedDigests;
     readonly secrets: ReadonlyMap<string, Secret>;
   }) => Result<void, AppError>;
+  /** Between writing and restarting, where other controllers must have their files first; an error takes it back. */
+  readonly hold?: () => Promise<Result<void, AppError>>;
+  /** After the restart: until the cluster has this controller again. */
+  readonly settle?: () => Promise<Result<void, AppError>>;
 }
 
 export type ApplyOutcome =
@@ -65,16 +69,18 @@ export type ApplyOutcome =
 export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");
 
 /** The steps that an operation shows from the start. */
-export function applySteps(plan: ApplyPlan): readonly Pick<OperationStep, "id" | "title">[] {
+export function applySteps(plan: ApplyPlan, isHeld = false): readonly Pick<OperationStep, "id" | "title">[] {
   const restarts = plan.restarts.map((unit) => ({ id: `apply:restart:${unit}`, title: `restart ${unit}` }));
   const charts = plan.charts.length === 0 ? [] : [STEPS.charts];
-  return [STEPS.check, STEPS.snapshot, STEPS.write, ...restarts, STEPS.record, ...charts];
+  const held = isHeld ? [STEPS.hold] : [];
+  return [STEPS.check, STEPS.snapshot, STEPS.write, ...held, ...restarts, STEPS.record, ...charts];
 }
 
 const STEPS = {
   check: { id: "apply:check", title: "check what was rendered" },
   snapshot: { id: "apply:snapshot", title: "keep what will be replaced" },
   write: { id: "apply:write", title: "write what changed" },
+  hold: { id: "apply:hold", title: "wait until every controller has it" },
   charts: { id: "apply:charts", title: "wait for helm" },
   record: { id: "apply:record", title: "record what the node runs" },
 } as const;
@@ -102,8 +108,9 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
   );
   if (!snapshot.ok) return { status: "failed", error: snapshot.error };
   const chartsBefore = plan.charts.length === 0 ? undefined : await readCharts(host);
+  const runs = ports.hold === undefined ? new Map<K0sUnit, number>() : await readRuns(host, snapshot.value.restarts);
   const done = await change({ ...request, secrets: secrets.value }, ports, changes.value, snapshot.value);
-  if (!done.ok) return rollBack(ports, request, snapshot.value, done.error);
+  if (!done.ok) return rollBack(ports, request, { record: snapshot.value, runs }, done.error);
   const finished = await finish(request, ports, snapshot.value);
   // Recorded: from here on it is what the node runs, and the next start finishes what is left.
   if (!finished.ok) ports.report(`recorded, but not yet tidied up: ${finished.error.message}`);
@@ -193,6 +200,9 @@ async function change(
     return settleTimers(host, { isChanged, wanted: record.timers.wanted });
   });
   if (!written.ok) return written;
+  const { hold } = ports;
+  const told = hold === undefined ? ok(undefined) : await step(ports, STEPS.hold, hold);
+  if (!told.ok) return told;
   const restarted = await restart(request, ports, record);
   if (!restarted.ok) return restarted;
   return step(ports, STEPS.record, async () =>
@@ -215,9 +225,11 @@ function digestsAfter(before: RenderedDigests, changes: readonly FileChange[]): 
 async function restart(request: ApplyRequest, ports: ApplyPorts, record: UndoRecord): Promise<Result<void, AppError>> {
   for (const unit of record.restarts) {
     const shown = { id: `apply:restart:${unit}`, title: `restart ${unit}` };
-    const done = await step(ports, shown, () =>
-      restartAndWait(ports, { unit, ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }) }),
-    );
+    const done = await step(ports, shown, async () => {
+      const wait = { unit, ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }) };
+      const restarted = await restartAndWait(ports, wait);
+      return restarted.ok && ports.settle !== undefined ? ports.settle() : restarted;
+    });
     if (!done.ok) return done;
   }
   return ok(undefined);
@@ -236,15 +248,32 @@ async function finish(
 export const writeSource = (host: Host, path: string, text: string): Promise<Result<void, AppError>> =>
   host.files.write(path, text, { mode: 0o600 });
 
+interface Before {
+  readonly record: UndoRecord;
+  /** Process by unit, as it was before anything was written. */
+  readonly runs: ReadonlyMap<K0sUnit, number>;
+}
+
+/** Of units that run: one that does not has read nothing, but may be between two tries. */
+async function readRuns(host: Host, units: readonly K0sUnit[]): Promise<ReadonlyMap<K0sUnit, number>> {
+  const runs = new Map<K0sUnit, number>();
+  for (const unit of units) {
+    const status = await host.systemd.status(service(unit));
+    if (status.ok && status.value.mainPid !== 0) runs.set(unit, status.value.mainPid);
+  }
+  return runs;
+}
+
 async function rollBack(
   ports: ApplyPorts,
   request: ApplyRequest,
-  record: UndoRecord,
+  before: Before,
   cause: AppError,
 ): Promise<ApplyOutcome> {
   const { host, paths } = ports;
+  const { record } = before;
   ports.report("putting the files back");
-  const undone = await putBack(ports, request, record);
+  const undone = await putBack(ports, request, before);
   if (undone.ok) {
     const closed = await closeRecord(host, paths.stateDir, record, "undone");
     if (closed.ok) return { status: "rolled-back", error: cause };
@@ -259,10 +288,17 @@ async function rollBack(
   };
 }
 
-async function putBack(ports: ApplyPorts, request: ApplyRequest, record: UndoRecord): Promise<Result<void, AppError>> {
+async function putBack(
+  ports: ApplyPorts,
+  request: ApplyRequest,
+  { record, runs }: Before,
+): Promise<Result<void, AppError>> {
   const restored = await restoreFiles(ports.host, record);
   if (!restored.ok) return restored;
+  const running = runs.size === 0 ? runs : await readRuns(ports.host, record.restarts);
   for (const unit of record.restarts) {
+    // The very process from before has never read what was taken back.
+    if (runs.has(unit) && runs.get(unit) === running.get(unit)) continue;
     const back = await restartAndWait(ports, {
       unit,
       ...(request.timeoutMs === undefined ? {} : { timeoutMs: request.timeoutMs }),

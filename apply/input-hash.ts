@@ -36,7 +36,8 @@ function canonicalDocument(document: Document, key: string): unknown {
   ]);
 }
 
-function withSortedFiles(stack: unknown): unknown {
+/** k0s takes the files of a stack in no order. */
+export function withSortedFiles(stack: unknown): unknown {
   const { files, ...rest } = stack as { readonly files: readonly { readonly name: string }[] };
   return { ...rest, files: files.toSorted((a, b) => (a.name < b.name ? -1 : 1)) };
 }

@@ -8,6 +8,7 @@ import type { Baseline, Operation } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import type { BootstrapControl } from "./bootstrap-control.ts";
 import type { BootstrapStatus } from "./bootstrap-status.ts";
+import { readClusterDigest } from "./cluster-digest.ts";
 import { readConfigStatus } from "./config-status.ts";
 import type { KnownDocument } from "./known-document.ts";
 import { documentReader } from "./known-document.ts";
@@ -93,17 +94,19 @@ export function createStatus(input: StatusInput): Status {
       if (found === undefined) unread.push(name);
       return found ?? [];
     };
-    const [config, bootstrap, kubernetes, arrays, mounts, volumes, overlay, addresses, hardware] = await Promise.all([
-      configStatus(machine.hostname),
-      input.bootstrap.state(),
-      readKubernetes(input, document, readK0sVersion).catch(() => undefined),
-      listed("arrays", collectors.arrays(document)),
-      listed("mounts", collectors.mounts(document)),
-      listed("volumes", collectors.volumes(document)),
-      listed("overlay", collectors.overlay(document)),
-      part(collectors.addresses(), undefined),
-      part(collectors.hardware(), undefined),
-    ]);
+    const [config, digest, bootstrap, kubernetes, arrays, mounts, volumes, overlay, addresses, hardware] =
+      await Promise.all([
+        configStatus(machine.hostname),
+        readClusterDigest(host, state.baseline.get() === undefined ? undefined : document),
+        input.bootstrap.state(),
+        readKubernetes(input, document, readK0sVersion).catch(() => undefined),
+        listed("arrays", collectors.arrays(document)),
+        listed("mounts", collectors.mounts(document)),
+        listed("volumes", collectors.volumes(document)),
+        listed("overlay", collectors.overlay(document)),
+        part(collectors.addresses(), undefined),
+        part(collectors.hardware(), undefined),
+      ]);
     const phase = phaseOf(bootstrap);
     const checks = judge({
       problems: problems(),
@@ -136,7 +139,11 @@ export function createStatus(input: StatusInput): Status {
       storage: { arrays, mounts, ...(volumes.length === 0 ? {} : { volumes }) },
       overlay,
       ...(ha === undefined ? {} : { ha }),
-      config: { state: config.state, reasons: config.reasons.map(({ message }) => message) },
+      config: {
+        state: config.state,
+        reasons: config.reasons.map(({ message }) => message),
+        ...(digest === undefined ? {} : { clusterDigest: digest }),
+      },
       ...(operation === undefined ? {} : { operation: shortOf(operation) }),
     };
   };

@@ -1,19 +1,31 @@
 import { z } from "zod";
 
 import { documentJsonSchema } from "../../config/json-schema.ts";
-import { hasErrors } from "../../kit/finding.ts";
+import { withBlocks } from "../../config/with-blocks.ts";
+import { type Finding, hasErrors } from "../../kit/finding.ts";
 import { includesRole } from "../../kit/operator-role.ts";
+import { err, ok, type Result } from "../../kit/result.ts";
 import type { Baseline, StoredDocument } from "../../state/model.ts";
 import type { State } from "../../state/open.ts";
 import { nameOf } from "../../state/requester.ts";
 import type { ApplyAnswer, ConfigAnswer, PreviousAnswer } from "../contract.ts";
 import { oneAtATime } from "../one-at-a-time.ts";
 import { acceptDocument } from "../accept-document.ts";
-import { json, problem } from "../problem.ts";
+import { json, problem, sentence } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 import { DOCUMENT_BODY_BYTES, withBody } from "../route.ts";
 
-const applySchema = z.strictObject({ document: z.string(), acknowledge: z.boolean().optional() });
+const applySchema = z.strictObject({
+  document: z.string().optional(),
+  blocks: z.string().optional().meta({
+    description: "instead of a document: addons, manifests, k0s, upgrades, backup to put into the node's own",
+  }),
+  coordinated: z
+    .boolean()
+    .optional()
+    .meta({ description: "every controller gets it: written now, k0s restarts when the operation is confirmed" }),
+  acknowledge: z.boolean().optional().meta({ description: "own what the patch overrides" }),
+});
 type Body = z.output<typeof applySchema>;
 
 /** Changes with each recorded baseline, also when the same document is recorded again. */
@@ -131,23 +143,24 @@ async function postConfig(context: RouteContext<Body>): Promise<Response> {
     return problem(400, "dryRun is true or false", { reason: "invalid-query" });
   }
   const isDryRun = dryRun === "true" || dryRun === "";
-  const { findings, document } = services.config.parse(body.document);
-  if (document === undefined || hasErrors(findings)) {
-    return problem(400, "the document is not valid, and nothing was changed; see problems", {
-      reason: "invalid-document",
-      problems: findings,
-    });
-  }
+  const text = documentOf(context);
+  if (!text.ok) return text.error;
+  const { findings, document } = services.config.parse(text.value);
+  if (document === undefined || hasErrors(findings)) return invalid(findings);
   if (services.state.baseline.get() === undefined) {
-    return oneAtATime(services, async () => refuseStale(context) ?? (await answerBeforeBootstrap(context, isDryRun)));
+    return oneAtATime(
+      services,
+      async () => refuseStale(context) ?? (await answerBeforeBootstrap(context, text.value, isDryRun)),
+    );
   }
   const stale = refuseStale(context);
   if (stale !== undefined) return stale;
 
   const outcome = await services.apply.apply({
-    document: body.document,
+    document: text.value,
     acknowledge: body.acknowledge === true,
     isDryRun,
+    ...(body.coordinated === true ? { isCoordinated: true } : {}),
     requester,
   });
   if (outcome.kind === "refused") return json(outcome.status, outcome.body);
@@ -156,10 +169,35 @@ async function postConfig(context: RouteContext<Body>): Promise<Response> {
   return json(200, { ...outcome.answer, ...(etag === undefined ? {} : { etag }) }, etag === undefined ? {} : { etag });
 }
 
+const invalid = (problems: readonly Finding[]): Response =>
+  problem(400, "the document is not valid, and nothing was changed; see problems", {
+    reason: "invalid-document",
+    problems,
+  });
+
+/** As it was given, or the node's own with the blocks that were given. */
+function documentOf({ services, body }: RouteContext<Body>): Result<string, Response> {
+  const { document, blocks } = body;
+  if ((document === undefined) === (blocks === undefined)) {
+    return err(problem(400, "send either a document or blocks", { reason: "invalid-body" }));
+  }
+  if (blocks === undefined) return ok(document ?? "");
+  const own = services.state.baseline.get()?.document.text;
+  if (own === undefined) {
+    return err(problem(409, "blocks are for a node in service; give this one a document", { reason: "no-baseline" }));
+  }
+  const { findings } = services.config.parse(blocks);
+  if (hasErrors(findings)) return err(invalid(findings));
+  const composed = withBlocks(own, blocks);
+  if (composed.ok) return composed;
+  const { code } = composed.error;
+  return err(problem(code === "blocks" ? 400 : 409, sentence(composed.error), { reason: code }));
+}
+
 /** No baseline yet: the document becomes source 1, and bootstrap is started again with it. */
-async function answerBeforeBootstrap(context: RouteContext<Body>, isDryRun: boolean): Promise<Response> {
-  const { services, body, requester } = context;
-  const { findings, document } = services.config.parse(body.document);
+async function answerBeforeBootstrap(context: RouteContext<Body>, text: string, isDryRun: boolean): Promise<Response> {
+  const { services, requester } = context;
+  const { findings, document } = services.config.parse(text);
   const consequence =
     document?.role === undefined
       ? "the node goes on waiting for its role"
@@ -174,6 +212,6 @@ async function answerBeforeBootstrap(context: RouteContext<Body>, isDryRun: bool
     warnings: findings,
   };
   if (isDryRun) return json(200, answer);
-  const refused = await acceptDocument(services, body.document, requester, "apply");
+  const refused = await acceptDocument(services, text, requester, "apply");
   return refused ?? json(200, answer);
 }

@@ -1,8 +1,9 @@
+import { TAKEN_BACK, type Word } from "../../apply/held/driver.ts";
 import { isOver } from "../../state/model.ts";
 import type { Operation } from "../../state/model.ts";
 import { nameOf } from "../../state/requester.ts";
 import { giveConsent } from "../../supervisor/own-consent.ts";
-import type { OperationsAnswer } from "../contract.ts";
+import type { CancelAnswer, OperationsAnswer } from "../contract.ts";
 import { ndjson } from "../ndjson.ts";
 import { json, problem, sentence } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
@@ -28,6 +29,20 @@ export const OPERATION_ROUTES: readonly Route[] = [
       if (operation === undefined) return unknownOperation(context);
       return isTrue(context.query.get("follow")) ? ndjson(follow(context, operation)) : json(200, operation);
     },
+  },
+  {
+    method: "POST",
+    path: "/v1/operations/:id/confirm",
+    role: "admin",
+    summary: "go on with an apply that waits for it: k0s restarts with what was written",
+    run: (context) => resume(context, "restart"),
+  },
+  {
+    method: "POST",
+    path: "/v1/operations/:id/cancel",
+    role: "admin",
+    summary: "take an apply back that waits to be confirmed: its files are put back",
+    run: (context) => resume(context, "take-back"),
   },
   {
     method: "POST",
@@ -69,6 +84,16 @@ async function* follow(context: RouteContext, first: Operation): AsyncGenerator<
     }
     operation = operations.get(first.id);
   }
+}
+
+async function resume(context: RouteContext, word: Word): Promise<Response> {
+  const { services, params } = context;
+  const operation = services.state.operations.get(params["id"] ?? "");
+  if (operation === undefined) return unknownOperation(context);
+  const outcome = await services.apply.resume(operation.id, word);
+  if (outcome.kind === "answer") return json(200, outcome.answer);
+  if (outcome.body.reason === TAKEN_BACK) return json(200, { cancelled: operation.id } satisfies CancelAnswer);
+  return json(outcome.status, outcome.body);
 }
 
 async function retry(context: RouteContext): Promise<Response> {

@@ -1,99 +1,20 @@
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { parseDocument } from "../../config/load.ts";
-import { renderNode } from "../../provision/render.ts";
-import { openState, type State } from "../../state/open.ts";
-import { fakeHost, type FakeHost, MachineDied } from "../../test/support/fake-host.ts";
+import { MachineDied } from "../../test/support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../../test/support/fake-k0s.ts";
-import { type ApplyDependencies, recoverApplies, type ServiceOutcome, serveApply } from "./driver.ts";
+import { type GateService, gateService, removeServices } from "../../test/support/gate-service.ts";
+import { recoverApplies, type ServiceOutcome, serveApply } from "./driver.ts";
 
 const BEFORE = "role: single\nnode: {name: n1}\n";
 const ADDON = `${BEFORE}addons:\n  - {name: ingress, chart: "oci://r.example.com/ingress"}\n`;
 const RENAMED = ADDON.replace("n1", "n2");
 
 const requester = { kind: "local" } as const;
-const folders: string[] = [];
-afterEach(() => {
-  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true });
-});
+afterEach(removeServices);
 
-/** The file and, below /etc, its copy on the state partition. */
-const kept = (path: string): readonly string[] =>
-  path.startsWith("/etc/") ? [path, `/var/lib/corium${path}`] : [path];
-
-interface Service {
-  readonly fake: FakeHost;
-  readonly dependencies: ApplyDependencies;
-  /** As another process opens it: what the dead one had begun is abandoned. */
-  reopen(): ApplyDependencies;
-  state(): State;
-}
-
-function service(k0s: FakeK0s = fakeK0s({ slowness: 0 })): Service {
-  const folder = mkdtempSync(join(tmpdir(), "corium-apply-"));
-  folders.push(folder);
-  const paths = { database: join(folder, "corium.db"), marker: join(folder, "marker") };
-  const open = (): State => {
-    const state = openState(paths);
-    if (!state.ok) throw new Error(state.error.message);
-    return state.value;
-  };
-  let state = open();
-  const fake = fakeHost({ programs: { k0s: k0s.program } });
-  const { document } = parseDocument(BEFORE, { nowMs: 0 });
-  if (document === undefined) throw new Error("not valid");
-  for (const file of renderNode({ document, hostname: "n1", machineId: "m", addresses: {} }).files) {
-    for (const path of kept(file.path)) fake.put(path, file.content, { mode: file.mode });
-  }
-  for (const path of kept("/etc/corium/config.yaml")) fake.put(path, BEFORE, { mode: 0o600 });
-  fake.unitTable.set("k0scontroller.service", {
-    activeState: "active",
-    subState: "running",
-    loadState: "loaded",
-    isEnabled: true,
-    restarts: 0,
-    result: "success",
-    mainPid: 9,
-    journal: [],
-  });
-  fake.sync();
-  const stored = state.documents.add({ text: BEFORE, atMs: 1, requester, origin: "apply" });
-  state.baseline.set({
-    document: stored,
-    hostname: "n1",
-    machineId: "m",
-    addresses: {},
-    k0sVersion: "v1.36.3+k0s.2",
-    inputHash: "x",
-    renderVersion: 1,
-    rendered: {},
-    atMs: 1,
-  });
-  state.meta.set("in-service-at-ms", "1");
-  writeFileSync(paths.marker, "");
-  const depend = (): ApplyDependencies => ({
-    host: fake,
-    paths: { stateDir: "/var/lib/corium", config: "/etc/corium/config.yaml" },
-    state,
-    version: "1",
-    parse: (text, nowMs) => parseDocument(text, { nowMs }),
-  });
-  return {
-    fake,
-    dependencies: depend(),
-    state: () => state,
-    reopen: () => {
-      state.close();
-      state = open();
-      return depend();
-    },
-  };
-}
+const service = (k0s?: FakeK0s): GateService => gateService(BEFORE, k0s);
 
 const post = (
-  one: Service,
+  one: GateService,
   document: string,
   more: { isDryRun?: boolean; acknowledge?: boolean } = {},
 ): Promise<ServiceOutcome> =>

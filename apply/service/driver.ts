@@ -9,10 +9,14 @@ import type { Paths } from "../../kit/paths.ts";
 import type { Host } from "../../kit/ports.ts";
 import { err, ok, type Result } from "../../kit/result.ts";
 import type { Secret } from "../../kit/secret.ts";
+import { readControlPlane, waitForMembers } from "../../k0s/cluster/driver.ts";
+import type { ControlPlane } from "../../k0s/cluster/model.ts";
 import type { Baseline, Operation, OperationStep, Requester } from "../../state/model.ts";
 import type { State } from "../../state/open.ts";
 import { applyDocument, type ApplyOutcome as Outcome, type ApplyPorts, applySteps, finishRecorded } from "../driver.ts";
+import { changesContent, mayBeSeveral } from "../cluster-content.ts";
 import { nodeFingerprintKey } from "../fingerprint-key.ts";
+import { type Held, hold, TAKEN_BACK, type Word } from "../held/driver.ts";
 import { inputHash } from "../input-hash.ts";
 import { type ApplyPlan, planApply } from "../plan.ts";
 import { RENDER_VERSION } from "../render-version.ts";
@@ -30,6 +34,8 @@ export interface ApplyDependencies {
     nowMs: number,
   ) => { readonly findings: readonly Finding[]; readonly document?: Document };
   readonly timeoutMs?: number;
+  /** How long an apply waits for the word to restart; over early when aborted. Default an hour. */
+  readonly holdFor?: (signal: AbortSignal) => Promise<void>;
 }
 
 /** What the API hands over, already checked as a request. */
@@ -37,19 +43,20 @@ export interface ServiceRequest {
   readonly document: string;
   readonly acknowledge: boolean;
   readonly isDryRun: boolean;
+  /** Every controller of the cluster gets it: written here, and k0s restarts only when told. */
+  readonly isCoordinated?: boolean;
   readonly requester: Requester;
 }
 
-export type ServiceOutcome =
-  | { readonly kind: "answer"; readonly answer: ApplyAnswer }
-  | { readonly kind: "refused"; readonly status: 400 | 409 | 503; readonly body: ErrorBody };
+interface Refused {
+  readonly kind: "refused";
+  readonly status: 400 | 409 | 503;
+  readonly body: ErrorBody;
+}
 
-const refused = (
-  status: 400 | 409 | 503,
-  reason: string,
-  error: string,
-  more: Partial<ErrorBody> = {},
-): ServiceOutcome => ({
+export type ServiceOutcome = { readonly kind: "answer"; readonly answer: ApplyAnswer } | Refused;
+
+const refused = (status: 400 | 409 | 503, reason: string, error: string, more: Partial<ErrorBody> = {}): Refused => ({
   kind: "refused",
   status,
   body: { error, reason, ...more },
@@ -81,10 +88,39 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
   });
   const no = refusalOf(plan);
   if (no !== undefined) return no;
-  const answer = answerOf(plan, document, findings);
+  const several = await lookAround(host, document, { plan, isCoordinated: request.isCoordinated === true });
+  if (several.kind === "refused") return several;
+  const { controlPlane } = several;
+  const answer = {
+    ...answerOf(plan, document, findings),
+    ...(controlPlane === undefined ? {} : { controlPlane }),
+  };
   if (plan.diff.result === "unchanged") return { kind: "answer", answer: { ...answer, status: "unchanged" } };
   if (request.isDryRun) return { kind: "answer", answer: { ...answer, status: "planned" } };
-  return runOperation(dependencies, { request, baseline, document, plan, answer });
+  const work = { request, baseline, document, plan, answer };
+  return request.isCoordinated === true ? writeAndHold(dependencies, work) : runOperation(dependencies, work);
+}
+
+type Around = { readonly kind: "several"; readonly controlPlane?: ControlPlane } | Refused;
+
+/**
+ * k0s's leader applies its own charts and stacks and prunes the rest, so that what one controller alone is given goes
+ * away at the next election. Where k0s can't say who else there is, a controller with etcd counts as one of several.
+ */
+async function lookAround(
+  host: Host,
+  document: Document,
+  { plan, isCoordinated }: { readonly plan: ApplyPlan; readonly isCoordinated: boolean },
+): Promise<Around> {
+  if (!mayBeSeveral(document) || (!isCoordinated && !changesContent(plan.diff.fields))) return { kind: "several" };
+  const found = await readControlPlane(host);
+  if (isCoordinated) return { kind: "several", ...(found.ok ? { controlPlane: found.value } : {}) };
+  if (found.ok && found.value.members.length < 2) return { kind: "several" };
+  const who = found.ok
+    ? `this is one of the controllers ${found.value.members.join(", ")}`
+    : `this may be one of several controllers (it can't be asked: ${found.error.message})`;
+  const error = `${who}, and k0s's leader applies its own add-ons and manifests: a change on one alone is undone at the next election; give it to all of them with \`cctl apply N1 N2 N3 --file FILE\``;
+  return refused(409, "coordinated", error);
 }
 
 function refusalOf({ diff }: ApplyPlan): ServiceOutcome | undefined {
@@ -125,9 +161,69 @@ interface Work {
   readonly answer: ApplyAnswer;
 }
 
-async function runOperation(dependencies: ApplyDependencies, work: Work): Promise<ServiceOutcome> {
+/** Of this process, by operation; the state stands for the node. */
+const waiting = new WeakMap<State, Map<string, Held<ServiceOutcome>>>();
+const HOLD_MS = 60 * 60_000;
+
+/** The answer comes when everything is written; `resumeApply` goes on from there. */
+async function writeAndHold(dependencies: ApplyDependencies, work: Work): Promise<ServiceOutcome> {
+  const { host, state } = dependencies;
+  const known = waiting.get(state) ?? new Map<string, Held<ServiceOutcome>>();
+  waiting.set(state, known);
+  let operation = "";
+  const held = hold<ServiceOutcome>({
+    sleep: dependencies.holdFor ?? ((signal) => host.clock.sleep(HOLD_MS, signal)),
+    onWait: () => {
+      const atMs = host.clock.nowMs();
+      state.operations.phase(operation, "awaiting-confirmation", atMs);
+      state.operations.message(operation, "written; waiting until every controller has it", atMs);
+    },
+  });
+  held.outcome = runOperation(dependencies, work, {
+    held,
+    onBegin: (id) => {
+      operation = id;
+      known.set(id, held);
+    },
+  }).finally(() => known.delete(operation));
+  const first = await Promise.race([held.outcome, held.written]);
+  if (first !== "written") return first;
+  return { kind: "answer", answer: { ...work.answer, status: "written", operation } };
+}
+
+/** Goes on with an apply that has written and waits, or takes it back; answers when that is done. */
+export async function resumeApply(
+  { host, state }: Pick<ApplyDependencies, "host" | "state">,
+  operation: string,
+  word: Word,
+): Promise<ServiceOutcome> {
+  const held = waiting.get(state)?.get(operation);
+  if (held?.outcome === undefined || !held.tell(word)) {
+    const phase = state.operations.get(operation)?.phase ?? "unknown";
+    return refused(409, "not-waiting", `operation ${operation} does not wait to be confirmed: it is ${phase}`, {
+      operation,
+    });
+  }
+  state.operations.phase(operation, "running", host.clock.nowMs());
+  const outcome = await held.outcome;
+  if (outcome.kind === "refused") return outcome;
+  // Who leads may have changed since it was planned.
+  const { controlPlane: _old, ...answer } = outcome.answer;
+  const now = await readControlPlane(host);
+  return { kind: "answer", answer: { ...answer, ...(now.ok ? { controlPlane: now.value } : {}) } };
+}
+
+interface Holding {
+  readonly held: Held<ServiceOutcome>;
+  readonly onBegin: (operation: string) => void;
+}
+
+async function runOperation(dependencies: ApplyDependencies, work: Work, holding?: Holding): Promise<ServiceOutcome> {
   const { host, state, version } = dependencies;
-  const steps = applySteps(work.plan).map((step): OperationStep => ({ ...step, state: "pending" }));
+  const steps = applySteps(work.plan, holding !== undefined).map((step): OperationStep => ({
+    ...step,
+    state: "pending",
+  }));
   const atMs = host.clock.nowMs();
   const begun = state.operations.begin({ kind: "apply", requester: work.request.requester, version, steps, atMs });
   if (!begun.ok) {
@@ -135,12 +231,16 @@ async function runOperation(dependencies: ApplyDependencies, work: Work): Promis
     return refused(409, "busy", `operation ${running.id} (${running.kind}) is not over yet`, { operation: running.id });
   }
   const operation = begun.value.id;
-  const outcome = await recoverAndApply(dependencies, work, operation);
+  holding?.onBegin(operation);
+  const outcome = await recoverAndApply(dependencies, { work, operation, ...(holding === undefined ? {} : holding) });
   const ended = concludeOperation(dependencies, operation, outcome);
   return ended ?? { kind: "answer", answer: { ...work.answer, operation } };
 }
 
-async function recoverAndApply(dependencies: ApplyDependencies, work: Work, operation: string): Promise<Outcome> {
+async function recoverAndApply(
+  dependencies: ApplyDependencies,
+  { work, operation, held }: { readonly work: Work; readonly operation: string; readonly held?: Holding["held"] },
+): Promise<Outcome> {
   const { host, state, paths, timeoutMs } = dependencies;
   const recovered = await recoverApplies(dependencies);
   if (!recovered.ok) return { status: "failed", error: recovered.error };
@@ -154,7 +254,10 @@ async function recoverAndApply(dependencies: ApplyDependencies, work: Work, oper
     report: (message) => state.operations.message(operation, message, host.clock.nowMs()),
     onStep: (step, stepState) => state.operations.step(operation, { ...step, state: stepState }, host.clock.nowMs()),
     record: (now) => recordBaseline(dependencies, work, now),
+    ...(held === undefined ? {} : { hold: held.wait }),
   };
+  const before = work.answer.controlPlane?.members;
+  const settle = before === undefined ? undefined : () => waitForMembers(ports, before);
   return applyDocument(
     {
       operation,
@@ -165,7 +268,7 @@ async function recoverAndApply(dependencies: ApplyDependencies, work: Work, oper
       rendered: work.baseline.rendered,
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     },
-    ports,
+    { ...ports, ...(settle === undefined ? {} : { settle }) },
   );
 }
 
@@ -219,7 +322,8 @@ function concludeOperation(
     return undefined;
   }
   const failureReason = formatError(outcome.error);
-  const phase = outcome.status === "rolled-back" ? "rolled-back" : "failed";
+  const isTakenBack = outcome.status === "rolled-back" && outcome.error.code === TAKEN_BACK;
+  const phase = isTakenBack ? "cancelled" : outcome.status === "rolled-back" ? "rolled-back" : "failed";
   state.operations.end(operation, { phase, failureReason }, atMs);
   state.events.add({
     atMs,
@@ -229,7 +333,9 @@ function concludeOperation(
   });
   switch (outcome.status) {
     case "rolled-back":
-      return refused(409, "rolled-back", `the change was taken back: ${failureReason}`, { operation });
+      return refused(409, isTakenBack ? TAKEN_BACK : "rolled-back", `the change was taken back: ${failureReason}`, {
+        operation,
+      });
     case "chart-failed":
       return refused(409, "chart-failed", `the document is applied, but ${failureReason}`, { operation });
     case "stuck":

@@ -10,7 +10,7 @@ import { createDoor } from "../../api/caller.ts";
 import { openEnrolment } from "../../api/enrolment.ts";
 import { listenOnTls } from "../../api/listener.ts";
 import type { ApiServices } from "../../api/services.ts";
-import { serveApply } from "../../apply/service/driver.ts";
+import { type ApplyDependencies, resumeApply, serveApply } from "../../apply/service/driver.ts";
 import { parseDocument } from "../../config/load.ts";
 import { realRandom } from "../../host/random.ts";
 import { fail } from "../../kit/app-error.ts";
@@ -91,6 +91,15 @@ export async function startStoryNode(): Promise<StoryNode> {
     hardware: async () => ({}),
   };
   const boot = { mode: "disk", slot: "A" } as const;
+  const gate: ApplyDependencies = {
+    host: machine,
+    paths,
+    state,
+    version,
+    parse: (text, nowMs) => parseDocument(text, { nowMs }),
+    // Time on this machine does not pass by itself.
+    holdFor: () => new Promise(() => undefined),
+  };
   const status = createStatus({ host: machine, paths, state, boot, version, bootstrap, collectors });
   const services: ApiServices = {
     host: machine,
@@ -102,11 +111,8 @@ export async function startStoryNode(): Promise<StoryNode> {
     bootstrap,
     status: { ...status, disks: async () => ok([]) },
     apply: {
-      apply: (request) =>
-        serveApply(
-          { host: machine, paths, state, version, parse: (text, nowMs) => parseDocument(text, { nowMs }) },
-          request,
-        ),
+      apply: (request) => serveApply(gate, request),
+      resume: (operation, word) => resumeApply(gate, operation, word),
     },
     volumes: nodeVolumes(machine, state),
     disks: {

@@ -26,6 +26,7 @@ export interface FakeApi {
   own: OwnDocument;
   bootstrap: "idle" | "waiting" | "running" | "failed" | "done";
   applied: ServiceRequest[];
+  readonly resumed: (readonly [operation: string, word: string])[];
   outcome: ServiceOutcome;
   readonly call: (method: string, path: string, more?: CallOptions) => Promise<FakeAnswer>;
 }
@@ -90,6 +91,10 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
         api.applied.push(request);
         return api.outcome;
       },
+      resume: async (operation, word) => {
+        api.resumed.push([operation, word]);
+        return api.outcome;
+      },
     },
     volumes: nodeVolumes(fake, state),
     disks: {
@@ -108,6 +113,7 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
     own: { kind: "none" },
     bootstrap: "idle",
     applied: [],
+    resumed: [],
     outcome: { kind: "refused", status: 409, body: { error: "no", reason: "immutable" } },
     async call(method, path, more = {}) {
       const caller = more.as ?? localCaller("local");

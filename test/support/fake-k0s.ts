@@ -16,6 +16,8 @@ export interface FakeK0s {
   invalid?: string;
   /** Name of a chart whose release fails. */
   badChart?: string;
+  /** Of etcd; by default the node is alone. Nodes of one cluster may share the object. */
+  controlPlane: { members: readonly string[]; leader?: string };
 }
 
 const failed = (stderr: string): Partial<ExecResult> => ({ exitCode: 1, stderr: `Error: ${stderr}\n` });
@@ -28,6 +30,7 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
   let startedPid = 0;
   const k0s: FakeK0s = {
     slowness: more.slowness ?? 1,
+    controlPlane: { members: ["n1"], leader: "n1" },
     ...(more.poison === undefined ? {} : { poison: more.poison }),
     ...(more.invalid === undefined ? {} : { invalid: more.invalid }),
     program: ({ argv }, fake) => {
@@ -37,6 +40,7 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
       if (command === "version") return "v1.36.3+k0s.2\n";
       if (command === "status") return status(fake);
       if (command === "kubectl") return kubectl(args, fake);
+      if (command === "etcd") return memberList(fake);
       return failed(`unknown command ${command}`);
     },
   };
@@ -55,11 +59,30 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
     return undefined;
   }
 
+  function memberList(fake: FakeHost): string | Partial<ExecResult> {
+    if (running(fake) === undefined) return failed(NOT_RUNNING);
+    const { members } = k0s.controlPlane;
+    return `${JSON.stringify({ members: Object.fromEntries(members.map((name) => [name, `https://${name}:2380`])) })}\n`;
+  }
+
+  /** As k0s keeps them: the run of k0s that leads holds the second kind too. */
+  function leases(): string {
+    const { members, leader } = k0s.controlPlane;
+    const lease = (name: string, holder: string): object => ({
+      metadata: { name, namespace: "kube-node-lease" },
+      spec: { holderIdentity: holder, leaseDurationSeconds: 60 },
+    });
+    const items = members.map((name) => lease(`k0s-ctrl-${name}`, `run-of-${name}`));
+    const leading = leader === undefined ? [] : [lease("k0s-endpoint-reconciler", `run-of-${leader}`)];
+    return JSON.stringify({ kind: "List", items: [...items, ...leading] });
+  }
+
   /** Releases are there as soon as the API is; their revision is the count of starts that saw them change. */
   const releases = new Map<string, { text: string; revision: number }>();
   function kubectl(args: readonly string[], fake: FakeHost): string | Partial<ExecResult> {
     if (running(fake) === undefined) return failed("connection refused");
     if (args.includes("--raw")) return "ok";
+    if (args.includes("leases")) return leases();
     const config = parse(fake.text(CONFIG) ?? "{}") as {
       spec?: { extensions?: { helm?: { charts?: { name: string }[] } } };
     };

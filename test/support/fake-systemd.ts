@@ -27,6 +27,7 @@ export function fakeSystemd(
   { call, hasFile, host, newUnits }: FakeSystemdOptions,
 ): FakeSystemd {
   const unitTable = new Map<string, FakeUnit>();
+  let lastPid = 1000;
   for (const [name, unit] of Object.entries(units)) unitTable.set(name, newUnit(unit));
   const called = <T>(name: string, work: () => Result<T, AppError>): Promise<Result<T, AppError>> =>
     call(name, work, () => err(appError("systemd", `${name.replace("systemd.", "systemctl ")} failed`)));
@@ -49,7 +50,7 @@ export function fakeSystemd(
     unit.activeState = fate.ok ? "active" : "failed";
     unit.subState = fate.ok ? "running" : "failed";
     unit.result = fate.ok ? "success" : "exit-code";
-    unit.mainPid = fate.ok ? 1000 + unitTable.size : 0;
+    unit.mainPid = fate.ok ? (lastPid += 1) : 0;
     return fate;
   };
   const systemd: Systemd = {

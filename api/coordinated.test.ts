@@ -1,0 +1,87 @@
+import { describe, expect, test } from "bun:test";
+import type { FakeApi } from "../test/support/fake-api.ts";
+import { fakeApi, operator } from "../test/support/fake-api.ts";
+
+const OWN = "role: controller\nnode: {name: n2}\naddons: [{name: old, chart: 'oci://r.example.com/old'}]\n";
+
+async function inService(): Promise<FakeApi> {
+  const api = await fakeApi();
+  const requester = { kind: "document" } as const;
+  const document = api.state.documents.add({ text: OWN, atMs: 1, requester, origin: "apply" });
+  api.state.baseline.set({
+    document,
+    hostname: "n2",
+    machineId: "m",
+    addresses: {},
+    k0sVersion: "v1.36.3+k0s.2",
+    inputHash: "x",
+    renderVersion: 1,
+    rendered: {},
+    atMs: 1,
+  });
+  return api;
+}
+
+const blocks = "addons: [{name: ingress, chart: 'oci://r.example.com/ingress'}]\n";
+
+describe("POST /v1/config with blocks", () => {
+  test("the gate gets the node's own document with them", async () => {
+    const api = await inService();
+    await api.call("POST", "/v1/config", { json: { blocks, coordinated: true } });
+    expect(api.applied).toMatchObject([{ isCoordinated: true, isDryRun: false }]);
+    const { document } = api.services.config.parse(api.applied[0]?.document ?? "");
+    expect([document?.node.name, document?.addons.map(({ name }) => name)]).toEqual(["n2", ["ingress"]]);
+  });
+
+  test.each([
+    [{}, 400, "invalid-body"],
+    [{ blocks, document: OWN }, 400, "invalid-body"],
+    [{ blocks: "node: {name: n9}\n" }, 400, "blocks"],
+    [{ blocks: "addons: [{}]\n" }, 400, "invalid-document"],
+  ])("%j is refused with %d %s", async (json, status, reason) => {
+    const api = await inService();
+    const answer = await api.call("POST", "/v1/config", { json });
+    expect([answer.status, answer.json["reason"], api.applied]).toEqual([status, reason, []]);
+  });
+
+  test("a node that is not in service has no document to put them into", async () => {
+    const api = await fakeApi();
+    const answer = await api.call("POST", "/v1/config", { json: { blocks } });
+    expect([answer.status, answer.json["reason"]]).toEqual([409, "no-baseline"]);
+  });
+});
+
+describe("POST /v1/operations/ID/confirm and cancel", () => {
+  async function waiting(): Promise<{ api: FakeApi; id: string }> {
+    const api = await inService();
+    const begun = api.state.operations.begin({ kind: "apply", requester: { kind: "local" }, version: "1", atMs: 1 });
+    if (!begun.ok) throw new Error("busy");
+    return { api, id: begun.value.id };
+  }
+
+  test("each says its word, and answers what came of it", async () => {
+    const { api, id } = await waiting();
+    api.outcome = { kind: "refused", status: 409, body: { error: "taken back", reason: "taken-back" } };
+    expect(await api.call("POST", `/v1/operations/${id}/cancel`)).toMatchObject({
+      status: 200,
+      json: { cancelled: id },
+    });
+    api.outcome = { kind: "refused", status: 409, body: { error: "k0s did not come back", reason: "rolled-back" } };
+    const failed = await api.call("POST", `/v1/operations/${id}/confirm`);
+    expect([failed.status, failed.json["reason"]]).toEqual([409, "rolled-back"]);
+    expect(api.resumed).toEqual([
+      [id, "take-back"],
+      [id, "restart"],
+    ]);
+  });
+
+  test.each(["readonly", "operator"] as const)("not for %s, and not for an operation that is none", async (role) => {
+    const { api, id } = await waiting();
+    for (const verb of ["confirm", "cancel"]) {
+      const as = operator(role);
+      expect((await api.call("POST", `/v1/operations/${id}/${verb}`, { as })).status).toBe(403);
+      expect((await api.call("POST", `/v1/operations/none/${verb}`)).status).toBe(404);
+    }
+    expect(api.resumed).toEqual([]);
+  });
+});

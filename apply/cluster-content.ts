@@ -1,0 +1,31 @@
+/** What of a document is one for all controllers of a cluster, because k0s's leader applies its own. */
+import { createHmac } from "node:crypto";
+import type { FieldChange } from "../api/contract.ts";
+import type { Document } from "../config/document.ts";
+import { canonicalJson } from "./canonical.ts";
+import { diffFields } from "./fields.ts";
+import { withSortedFiles } from "./input-hash.ts";
+
+const CONTENT = /^(?:addons\[|manifests\[|k0s\.patch$)/;
+/** What else must be the same everywhere: it can't change any more, but it may have been given differently. */
+const CLUSTER_WIDE = /^(?:cluster|network|storage)\./;
+
+export const changesContent = (fields: readonly FieldChange[]): boolean =>
+  fields.some(({ path }) => CONTENT.test(path));
+
+/** Only etcd takes a second controller. */
+export const mayBeSeveral = ({ role, storage }: Document): boolean =>
+  (role === "controller" || role === "controller+worker") && storage.type === "etcd";
+
+/**
+ * HMAC-SHA-256 in hex over the cluster-wide part, defaults filled in: equal on two controllers when that part says the
+ * same. `key` is one that all controllers share and readers of a status do not have, so that nobody can try passwords
+ * of add-on values until the digest fits.
+ */
+export function clusterDigest(document: Document, key: string): string {
+  const part = diffFields({}, document).changes.flatMap(({ path, name, new: value }) => {
+    if (!CONTENT.test(path) && !CLUSTER_WIDE.test(path)) return [];
+    return [[path, name === "manifests" ? withSortedFiles(value) : value]];
+  });
+  return createHmac("sha256", key).update(canonicalJson(part)).digest("hex");
+}

@@ -1,0 +1,46 @@
+/** Who else is a controller of this cluster, asked on a controller. */
+import { type AppError, fail } from "../../kit/app-error.ts";
+import type { Host } from "../../kit/ports.ts";
+import { ok, type Result } from "../../kit/result.ts";
+import { K0S_BINARY } from "../paths.ts";
+import { failureOf, waitFor, type Waiting } from "../service/driver.ts";
+import type { ControlPlane } from "./model.ts";
+import { parseLeader, parseMembers } from "./parse.ts";
+
+const ASK_TIMEOUT_MS = 10_000;
+/** A member that was restarted catches up with the others first. */
+const MEMBERS_TIMEOUT_MS = 5 * 60_000;
+
+async function readMembers(host: Host): Promise<Result<readonly string[], AppError>> {
+  const result = await host.exec({ argv: [K0S_BINARY, "etcd", "member-list"], timeoutMs: ASK_TIMEOUT_MS });
+  if (result.exitCode !== 0) return fail("etcd", `k0s etcd member-list: ${failureOf(result)}`);
+  const members = parseMembers(result.stdout);
+  return members === undefined ? fail("etcd", "k0s etcd member-list printed something else") : ok(members);
+}
+
+/** An error says why there is no answer, which may only mean that k0s is down. */
+export async function readControlPlane(host: Host): Promise<Result<ControlPlane, AppError>> {
+  const members = await readMembers(host);
+  if (!members.ok) return members;
+  const leases = await host.exec({
+    argv: [K0S_BINARY, "kubectl", "get", "leases", "-n", "kube-node-lease", "-o", "json"],
+    timeoutMs: ASK_TIMEOUT_MS,
+  });
+  const leader = leases.exitCode === 0 ? parseLeader(leases.stdout) : undefined;
+  return ok({ members: members.value, ...(leader === undefined ? {} : { leader }) });
+}
+
+/** After a restart: etcd has all of the members that it had, and this node answers for it. */
+export function waitForMembers(context: Waiting, wanted: readonly string[]): Promise<Result<void, AppError>> {
+  return waitFor(context, {
+    what: "etcd to have all of its members",
+    timeoutMs: MEMBERS_TIMEOUT_MS,
+    unit: "k0scontroller",
+    probe: async () => {
+      const members = await readMembers(context.host);
+      if (!members.ok) return ok(members.error.message);
+      const missing = wanted.filter((name) => !members.value.includes(name));
+      return ok(missing.length === 0 ? undefined : `${missing.join(", ")} not there`);
+    },
+  });
+}
