@@ -9,6 +9,7 @@ import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
 import { isYes } from "./fingerprint.ts";
 import { followOperation, runWrite } from "./follow.ts";
+import { applyToSeveral } from "./several/apply.ts";
 import { operationText } from "./text/lists.ts";
 import { configStatusText, planText } from "./text/plan.ts";
 
@@ -20,8 +21,8 @@ const ownPatch: FlagSpec = {
 export const applyCommands: readonly CctlCommand[] = [
   {
     words: ["apply"],
-    operands: "ADDR",
-    summary: "make a document's safe difference true on a node",
+    operands: "ADDR…",
+    summary: "make a document's safe difference true on a node; of several controllers, what is their cluster's",
     flags: [
       { name: "file", short: "f", value: "FILE", help: "the document; - is standard input" },
       { name: "previous", help: "instead of a file: what the node was given before what it runs" },
@@ -29,7 +30,7 @@ export const applyCommands: readonly CctlCommand[] = [
       { name: "if-match", value: "ETAG", help: "only if nobody applied since; default what the plan was made against" },
       ownPatch,
     ],
-    run: apply,
+    run: (context, given) => (given.positionals.length > 1 ? applyToSeveral(context, given) : apply(context, given)),
   },
   {
     words: ["diff"],

@@ -9,6 +9,8 @@ export interface DocumentFile {
   readonly text: string;
   /** `node.name`, when the document has one. */
   readonly name?: string;
+  /** `cluster.name` of a document that has a role; a file of add-ons alone is of no cluster. */
+  readonly cluster?: string;
 }
 
 export async function readDocument(context: Context, file: string): Promise<Result<DocumentFile, AppError>> {
@@ -23,5 +25,9 @@ export async function readDocument(context: Context, file: string): Promise<Resu
   }
   for (const warning of findings) context.io.err(`${formatFinding(warning)}\n`);
   const { name } = document.node;
-  return ok({ text: read.value, ...(name === undefined ? {} : { name }) });
+  return ok({
+    text: read.value,
+    ...(name === undefined ? {} : { name }),
+    ...(document.role === undefined ? {} : { cluster: document.cluster.name }),
+  });
 }

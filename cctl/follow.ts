@@ -2,7 +2,7 @@
 import { type AppError, appError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
 import { type Operation, isOver } from "../state/model.ts";
-import type { OperationsAnswer } from "../api/contract.ts";
+import type { ApplyAnswer, OperationsAnswer } from "../api/contract.ts";
 import type { ApiAnswer, Client } from "./client.ts";
 import type { Context } from "./context.ts";
 import { printable } from "./printable.ts";
@@ -83,6 +83,27 @@ export async function runWrite(
   return followed.ok ? ok({ kind: "operation", operation: followed.value }) : followed;
 }
 
+/**
+ * Confirms an operation that waits, and shows what it does until the API answers. `undefined`: the answer was lost on the
+ * way, and the operation has succeeded.
+ */
+export async function runConfirm(
+  context: Context,
+  client: Client,
+  id: string,
+  confirm: () => Promise<Result<ApiAnswer, AppError>>,
+): Promise<Result<ApplyAnswer | undefined, AppError>> {
+  const stop = new AbortController();
+  const shown = watch(context, client, "apply", stop.signal);
+  const answer = await confirm();
+  stop.abort();
+  await shown;
+  if (answer.ok) return ok(answer.value.json as ApplyAnswer);
+  if (answer.error.code !== "unreachable") return answer;
+  const followed = await followOperation(context, client, id);
+  return followed.ok ? ok(undefined) : followed;
+}
+
 async function listOperations(client: Client): Promise<Result<readonly Operation[], AppError>> {
   const answer = await client.get("/v1/operations");
   return answer.ok ? ok((answer.value.json as OperationsAnswer).operations) : answer;
@@ -116,7 +137,7 @@ export function judge(operation: Operation): Result<Operation, AppError> {
   if (operation.phase === "succeeded") return ok(operation);
   const undone = operation.phase === "rolled-back" ? "failed and was undone" : operation.phase;
   const error = appError(
-    "operation",
+    operation.phase === "rolled-back" ? "rolled-back" : "operation",
     `${operation.kind} ${operation.id} ${undone}: ${operation.failureReason ?? "no reason given"}`,
   );
   return { ok: false, error };

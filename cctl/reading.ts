@@ -19,7 +19,7 @@ import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { followOperation } from "./follow.ts";
 import { printable } from "./printable.ts";
 import { auditLine, disksText, eventLine, logLine, operationText, operationsText, servicesText } from "./text/lists.ts";
-import { isAsWished, statusText } from "./text/status.ts";
+import { clusterDifferences, isAsWished, statusText } from "./text/status.ts";
 
 const follow: FlagSpec = { name: "follow", help: "go on as more comes" };
 const since: FlagSpec = {
@@ -32,13 +32,13 @@ const everyMs = 2_000;
 export const readingCommands: readonly CctlCommand[] = [
   {
     words: ["status"],
-    operands: "ADDR",
-    summary: "what the node is, how it is, what it is doing",
+    operands: "ADDR…",
+    summary: "what the node is, how it is, what it is doing; of several, whether they say the same of their cluster",
     flags: [
-      { name: "check", help: "exit 5 unless it is in service, healthy and in-sync" },
+      { name: "check", help: "exit 5 unless it is in service, healthy and in-sync; and of several, all of them alike" },
       { name: "watch", help: "show it again every 2 s" },
     ],
-    run: status,
+    run: (context, given) => (given.positionals.length > 1 ? statuses(context, given) : status(context, given)),
   },
   {
     words: ["health"],
@@ -133,6 +133,25 @@ async function status(context: Context, given: Arguments): Promise<Result<number
     await clock.sleep(everyMs, io.signal);
     if (io.signal.aborted) return ok(exitStatus.done);
   }
+}
+
+/** Each node's own; then what only shows when they are seen together. */
+async function statuses(context: Context, given: Arguments): Promise<Result<number, AppError>> {
+  if (given.flags.has("watch")) return fail("usage", "status --watch watches one node");
+  const nodes: NodeAnswer[] = [];
+  for (const address of given.positionals) {
+    const client = await clientFor(context, address);
+    if (!client.ok) return client;
+    const answer = await client.value.get("/v1/node");
+    if (!answer.ok) return answer;
+    if (context.output === "text" && nodes.length > 0) context.io.out("\n");
+    printAnswer<NodeAnswer>(context, answer.value, (node) => statusText(node, context.paint));
+    nodes.push(answer.value.json as NodeAnswer);
+  }
+  const differing = clusterDifferences(nodes);
+  if (context.output === "text") for (const line of differing) context.io.out(`\n${line}\n`);
+  const isGood = !given.flags.has("check") || (differing.length === 0 && nodes.every(isAsWished));
+  return ok(isGood ? exitStatus.done : exitStatus.notWished);
 }
 
 async function operations(context: Context, given: Arguments): Promise<Result<number, AppError>> {

@@ -78,7 +78,7 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
       problems: findings,
     });
   }
-  const plan = planApply({
+  const planned = planApply({
     baseline: before,
     proposal: document,
     node: baseline,
@@ -86,6 +86,8 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
     ownPatch: request.acknowledge,
     replaced: state.replacements.done(),
   });
+  // The leader, which is last, makes the releases: none of the others could wait for them.
+  const plan = request.isCoordinated === true ? { ...planned, charts: [] } : planned;
   const no = refusalOf(plan);
   if (no !== undefined) return no;
   const several = await lookAround(host, document, { plan, isCoordinated: request.isCoordinated === true });

@@ -132,3 +132,21 @@ function slot(name: string | undefined): string | undefined {
 export function isAsWished(node: NodeAnswer): boolean {
   return node.phase === "in-service" && node.health.verdict === "healthy" && node.config.state === "in-sync";
 }
+
+/** In words, for each cluster whose controllers do not all say the same of it. */
+export function clusterDifferences(nodes: readonly NodeAnswer[]): readonly string[] {
+  const byCluster = new Map<string, Map<string, string[]>>();
+  for (const { cluster = "", hostname, config } of nodes) {
+    if (config.clusterDigest === undefined) continue;
+    const digests = byCluster.get(cluster) ?? new Map<string, string[]>();
+    digests.set(config.clusterDigest, [...(digests.get(config.clusterDigest) ?? []), printable(hostname)]);
+    byCluster.set(cluster, digests);
+  }
+  return [...byCluster].flatMap(([cluster, digests]) => {
+    if (digests.size < 2) return [];
+    const groups = [...digests.values()].map((names) => names.join(", ")).join("; ");
+    return [
+      `the controllers of cluster ${printable(cluster)} do not say the same of it (alike: ${groups}): what it runs depends on who leads; cctl apply to all of them`,
+    ];
+  });
+}

@@ -34,6 +34,7 @@ export interface StoryNode {
   readonly machine: FakeHost;
   readonly k0s: FakeK0s;
   readonly state: State;
+  readonly services: ApiServices;
   /** What a bootstrap leaves behind: files, units, baseline, marker. */
   readonly bootstrap: (text: string) => void;
   readonly close: () => Promise<void>;
@@ -135,6 +136,7 @@ export async function startStoryNode(): Promise<StoryNode> {
     machine,
     k0s,
     state,
+    services,
     bootstrap: (text) => becomeNode(text, { state, machine, marker: real.marker }),
     async close() {
       await listener.close();
