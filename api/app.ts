@@ -103,6 +103,7 @@ async function runRoute(
   }
   const { pathname, searchParams: query } = new URL(request.url);
   const isChange = route.method !== "GET";
+  let noted = "done";
   const answer = async (): Promise<Response> => {
     if (!includesRole(caller.role, route.role)) {
       return problem(403, `this needs the role ${route.role}, and the certificate has ${caller.role}`, {
@@ -129,6 +130,7 @@ async function runRoute(
       requester: caller.requester,
       role: caller.role,
       wire,
+      note: (outcome) => void (noted = outcome),
       isStillAllowed: () => {
         const now = wire.recheck();
         return (now.kind === "local" || now.kind === "operator") && includesRole(now.role, route.role);
@@ -142,7 +144,7 @@ async function runRoute(
       requester: caller.requester,
       route: `${route.method} ${pathname}${query.has("dryRun") ? "?dryRun" : ""}`,
       status: response.status,
-      outcome: response.status < 400 ? "done" : ((await reasonOf(response)) ?? "refused"),
+      outcome: response.status < 400 ? noted : ((await reasonOf(response)) ?? "refused"),
     });
   }
   return response;

@@ -284,6 +284,30 @@ export interface ControlPlaneAnswer {
   readonly leader?: string;
 }
 
+export interface KubeconfigAnswer {
+  /** YAML; whoever has it may do anything to the cluster. */
+  readonly kubeconfig: string;
+  /** `https://HOST:PORT` */
+  readonly server: string;
+  /** In sentences. */
+  readonly warnings: readonly string[];
+}
+
+export interface JoinTokenBody {
+  readonly role: "worker" | "controller";
+  readonly expiry?: string;
+}
+
+export interface JoinTokenAnswer {
+  readonly token: string;
+  /** Its public part, by which the audit and `k0s token invalidate` name it. */
+  readonly id: string;
+  readonly role: "worker" | "controller";
+  /** That the joining node will ask. */
+  readonly server: string;
+  readonly expiresAt: string;
+}
+
 export interface RecoveryAnswer {
   readonly volume: string;
   /** Stored nowhere: this answer is the only place where it ever stands. */

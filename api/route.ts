@@ -15,6 +15,8 @@ export interface RouteContext<B = unknown> {
   readonly requester: Requester;
   readonly role: OperatorRole;
   readonly wire: Wire;
+  /** What the audit says of this request when it succeeds, instead of `done`; never a secret. */
+  readonly note: (outcome: string) => void;
   /** Whether the caller would still be let in, for streams that live long. */
   readonly isStillAllowed: () => boolean;
 }

@@ -21,7 +21,8 @@ describe("usage", () => {
     [[], 2, "usage: cctl COMMAND"],
     [["frobnicate"], 2, "cctl: no command 'frobnicate'"],
     [["status"], 2, "cctl: status needs ADDR"],
-    [["status", "a", "b"], 2, "cctl: status takes ADDR"],
+    [["health", "a", "b"], 2, "cctl: health takes ADDR"],
+    [["status", "a", "b", "--watch"], 2, "cctl: status --watch watches one node"],
     [["status", "a", "--role", "admin"], 2, "cctl: status has no flag --role"],
     [["--nope", "status", "a"], 2, "cctl: no such flag: --nope"],
     [["status", "a", "-o", "xml"], 2, "cctl: 'xml' is no output"],
@@ -54,7 +55,7 @@ describe("usage", () => {
     expect(all.status).toBe(0);
     for (const { words } of commands) expect(all.out).toContain(`  ${words.join(" ")} `);
     const one = await cctl(fakeHost(), ["apply", "--help"]);
-    expect(one.out).toStartWith("usage: cctl apply ADDR [FLAG…]\n");
+    expect(one.out).toStartWith("usage: cctl apply ADDR… [FLAG…]\n");
   });
 
   test.each(["bash", "zsh", "fish"])("completions for %s name every command", async (shell) => {

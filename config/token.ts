@@ -7,6 +7,8 @@ import { ruleSays } from "./messages/rules.ts";
 import { getAt } from "./path.ts";
 
 export interface JoinToken {
+  /** The public part: names it in the cluster's list of tokens. */
+  readonly id: string;
   readonly role: "worker" | "controller";
   /** The join URL: API server port for workers, k0s's own for controllers. */
   readonly server: string;
@@ -39,9 +41,10 @@ export function readJoinToken(text: string): JoinToken | undefined {
   const role = ROLES.get(currentUser(kubeconfig) ?? "");
   const secret = getAt(kubeconfig, ["users", 0, "user", "token"]);
   if (role === undefined || typeof server !== "string" || !isJoinUrl(server)) return undefined;
-  if (typeof secret !== "string" || !/^[a-z0-9]{6}\.[a-z0-9]{16}$/.test(secret)) return undefined;
+  const [, id] = typeof secret === "string" ? (/^([a-z0-9]{6})\.[a-z0-9]{16}$/.exec(secret) ?? []) : [];
+  if (id === undefined) return undefined;
   const pem = typeof authority === "string" ? Buffer.from(authority, "base64").toString("utf8") : undefined;
-  return pem === undefined ? { role, server } : { role, server, certificateAuthority: pem };
+  return pem === undefined ? { id, role, server } : { id, role, server, certificateAuthority: pem };
 }
 
 const isJoinUrl = (text: string): boolean => /^https:\/\/[^\s/]+/.test(text) && URL.canParse(text);

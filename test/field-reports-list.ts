@@ -144,9 +144,7 @@ export const AREAS: readonly ReportArea[] = [
     reports: [
       report("B089", "only one controller's certificate has the names that clients use"),
       report("B090", "the virtual address is in no certificate"),
-      report("B091", "the kubeconfig leads to an address that the certificate does not name", {
-        later: "`cctl kubeconfig`",
-      }),
+      report("B091", "the kubeconfig leads to an address that the certificate does not name"),
       report("B092", "the API server's certificate lacks a name by which pods call it", {
         without: "k0s makes that certificate and its cluster names; `cluster.subjectAltNames` adds one that is missing",
       }),

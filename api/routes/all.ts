@@ -1,4 +1,5 @@
 import type { Route } from "../route.ts";
+import { ACCESS_ROUTES } from "./access.ts";
 import { CONFIG_ROUTES } from "./config.ts";
 import { DISK_ROUTES } from "./disks.ts";
 import { EVENT_ROUTES } from "./events.ts";
@@ -21,6 +22,7 @@ export const ROUTES: readonly Route[] = [
   ...SERVICE_ROUTES,
   ...LOG_ROUTES,
   ...LIFECYCLE_ROUTES,
+  ...ACCESS_ROUTES,
   ...INSTALL_ROUTES,
   ...VOLUME_ROUTES,
   ...DISK_ROUTES,

@@ -2,6 +2,7 @@
 /** Several controllers of the stand-in on the loopback: joining, one leader, its own charts, a lost majority. */
 import { afterEach, beforeEach, describe, expect } from "bun:test";
 import { stringify } from "yaml";
+import { parseLeader } from "../../k0s/cluster/parse.ts";
 import { testNeeding } from "../runner/needs.ts";
 import { openProgram, until, type Program, type Running } from "./program.ts";
 
@@ -64,7 +65,34 @@ const members = async (of: Controller): Promise<readonly string[]> =>
 const charts = async (of: Controller): Promise<string> =>
   (await of.kubectl("get", "charts", "-n", "kube-system", "-o", "jsonpath={.items[*].metadata.name}")).stdout;
 
+/** Names by the leases: of all controllers, and of the one whose run holds the leader's too. */
+async function leases(of: Controller): Promise<{ readonly names: string; readonly leader?: string }> {
+  const { stdout } = await of.kubectl("get", "leases", "-n", "kube-node-lease", "-o", "json");
+  const leader = parseLeader(stdout);
+  const { items } = JSON.parse(stdout) as {
+    readonly items: readonly { readonly metadata: { readonly name: string } }[];
+  };
+  const names = items.map(({ metadata }) => metadata.name).filter((name) => name.startsWith("k0s-ctrl-"));
+  return { names: names.toSorted().join(), ...(leader === undefined ? {} : { leader }) };
+}
+
 describe("controllers", () => {
+  testNeeding(
+    ["the stand-in"],
+    "keep a lease each, and whoever leads holds the leader's with the same id",
+    async () => {
+      const [a, b] = [await controller(1), await controller(2)];
+      await a.start();
+      const running = await b.start(await token(a));
+      await until("both leases", async () => (await leases(b)).names === "k0s-ctrl-c1,k0s-ctrl-c2");
+      const { leader } = await leases(a);
+      expect(["c1", "c2"]).toContain(leader ?? "");
+      expect((await leases(b)).leader).toBe(leader ?? "");
+      await running.stop();
+    },
+    60_000,
+  );
+
   testNeeding(
     ["the stand-in"],
     "join with a token, share their objects, and leave",

@@ -1,5 +1,5 @@
 /** Three controllers of one cluster, and what is theirs together. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { ok } from "../../kit/result.ts";
 import { CLUSTER_KEY } from "../../supervisor/cluster-digest.ts";
 import { type FakeHost, fakeHost } from "../support/fake-host.ts";
@@ -15,6 +15,9 @@ const ADDON = `addons:
   - name: ingress
     chart: oci://r.example.com/ingress
 `;
+
+// Three nodes with TLS each, perhaps beside virtual machines.
+setDefaultTimeout(60_000);
 
 let nodes: readonly StoryNode[];
 let operator: FakeHost;

@@ -11,7 +11,9 @@ import { COMPONENTS, CONTROLLER } from "./flag-sets.ts";
 import { parseFlags, type Parsed } from "./flags.ts";
 import { startHelm } from "./helm.ts";
 import { joinControlPlane, serveJoinApi } from "./join.ts";
+import { startLeases } from "./leases.ts";
 import { startDeployer } from "./manifests.ts";
+import { memberName } from "./members.ts";
 import { startKeepalived } from "./keepalived.ts";
 import { preparePki } from "./pki.ts";
 import { preFlight } from "./sysinfo.ts";
@@ -93,6 +95,10 @@ export async function runController(argv: readonly string[]): Promise<void> {
   const keepalived = startKeepalived(config);
   const helm = startHelm(store, config, () => cluster.isLeader());
   const deployer = startDeployer(store, join(dataDir, "manifests"), () => cluster.isLeader());
+  // A single node elects nobody.
+  const leases = isSingle
+    ? undefined
+    : startLeases({ name: memberName(config), store, cluster, admin: adminConfig(runtime.dataDir) });
   const lost = setInterval(() => {
     if (cluster.isLeader()) markLostNodes(store);
   }, 5000);
@@ -133,7 +139,7 @@ export async function runController(argv: readonly string[]): Promise<void> {
   await untilTold();
   log("info", "shutting down");
   clearInterval(lost);
-  for (const part of [status, workload, deployer, helm, keepalived, join9443, api, cluster]) part?.stop();
+  for (const part of [leases, status, workload, deployer, helm, keepalived, join9443, api, cluster]) part?.stop();
   store.close();
   dropRuntime();
 }
