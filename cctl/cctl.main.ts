@@ -7,6 +7,7 @@ import { version } from "../kit/version.ts";
 import { realClock } from "../host/clock.ts";
 import { realFiles } from "../host/files.ts";
 import { realRandom } from "../host/random.ts";
+import { accessCommands } from "./access.ts";
 import { actingCommands } from "./acting.ts";
 import { applyCommands } from "./apply.ts";
 import { type Arguments, parseArguments } from "./arguments.ts";
@@ -79,6 +80,7 @@ export const commands: readonly CctlCommand[] = [
   ...applyCommands,
   ...readingCommands,
   ...actingCommands,
+  ...accessCommands,
   ...luksCommands,
   versionCommand,
   completionCommand,
