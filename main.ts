@@ -14,6 +14,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   console: async () => (await import("./console/console.main.ts")).consoleCommand,
   diff: async () => (await import("./supervisor/diff.main.ts")).diffCommand,
   install: async () => (await import("./supervisor/install.main.ts")).installCommand,
+  link: async () => (await import("./supervisor/link.main.ts")).linkCommand,
   render: async () => (await import("./supervisor/render.main.ts")).renderCommand,
   explain: async () => (await import("./supervisor/offline.main.ts")).explainCommand,
   rescue: async () => (await import("./console/rescue.main.ts")).rescueCommand,

@@ -3,6 +3,7 @@ import type { Disk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { OperatorRole } from "../kit/operator-role.ts";
 import type { DeviceRef, Role } from "../config/document.ts";
+import type { VipState } from "../k0s/vip/watch.ts";
 import type { PeerState } from "../wireguard/peers.ts";
 import type { AuditRecord, EventRecord, Operation } from "../state/model.ts";
 
@@ -155,7 +156,15 @@ export interface NodeAnswer {
       readonly cause?: string;
     }[];
   }[];
-  readonly ha?: { readonly vip: string; readonly holder?: boolean };
+  readonly ha?: {
+    readonly vip: string;
+    /** Has this node the address now? */
+    readonly holder?: boolean;
+    /** Link addresses of other machines that answered for it when the link was asked last; absent: it was not asked. */
+    readonly others?: readonly string[];
+    /** What two looks agree on. `contested`: more than one machine has it. `unheld`: nobody answers. */
+    readonly state?: VipState;
+  };
   readonly config: {
     readonly state: "unconfigured" | "in-sync" | "pending" | "drifted";
     readonly reasons: readonly string[];

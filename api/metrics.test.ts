@@ -32,6 +32,7 @@ const node: NodeAnswer = {
       ],
     },
   ],
+  ha: { vip: "192.0.2.9", holder: true, others: ["52:54:00:00:00:02"], state: "contested" },
   config: { state: "in-sync", reasons: [] },
 };
 
@@ -48,6 +49,8 @@ test("a degraded array, a locked volume and a peer's last handshake are numbers"
     'corium_volume_open{volume="vault"} 0',
     'corium_mount_available_bytes{mount="/srv/a"} 4',
     'corium_overlay_handshake_timestamp_seconds{overlay="wg0",peer="K="} 1767323045',
+    'corium_vip_held{address="192.0.2.9"} 1',
+    'corium_vip_holders{address="192.0.2.9"} 2',
     'corium_overlay_peer_state{overlay="wg0",peer="K=",state="up"} 1',
     'corium_overlay_received_bytes_total{overlay="wg0",peer="K="} 92',
     'corium_overlay_sent_bytes_total{overlay="wg0",peer="K="} 180',

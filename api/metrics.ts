@@ -108,6 +108,18 @@ export function metricsOf(node: NodeAnswer): string {
       ),
     ),
     ...family(
+      "corium_vip_held",
+      "1 while this node has the virtual address.",
+      node.ha?.holder === undefined ? [] : [[{ address: node.ha.vip }, bit(node.ha.holder)]],
+    ),
+    ...family(
+      "corium_vip_holders",
+      "Machines that have the virtual address, as this node sees them; it should be 1.",
+      node.ha?.holder === undefined || node.ha.others === undefined
+        ? []
+        : [[{ address: node.ha.vip }, node.ha.others.length + bit(node.ha.holder)]],
+    ),
+    ...family(
       "corium_overlay_up",
       "1 for an overlay whose interface is up.",
       node.overlay.map(({ name, up }) => [{ overlay: name }, bit(up)]),

@@ -40,6 +40,7 @@ import { isReKeyed } from "../supervisor/re-key.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
 import { createStatus } from "../supervisor/status.ts";
 import { removeTemporaries } from "../supervisor/temporary-files.ts";
+import { vipWatcher } from "../supervisor/vip-watch.ts";
 import { nodeVolumes, remindOfRecovery } from "../supervisor/volumes.ts";
 import { createApi } from "./app.ts";
 import { createDoor } from "./caller.ts";
@@ -191,6 +192,14 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     memoryPath: `${paths.runDir}/overlays.json`,
     say: sayOf,
   });
+  const vip = vipWatcher({
+    host,
+    state,
+    // Until then nobody here could hold it, and others may well do.
+    document: () => (state.meta.get("in-service-at-ms") === undefined ? undefined : readKnown()?.document),
+    memoryPath: `${paths.runDir}/vip.json`,
+    say: sayOf,
+  });
   const status = createStatus({
     host,
     paths,
@@ -202,6 +211,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
       volumes,
       identities,
       peers: overlays.memory,
+      vip: vip.memory,
       ...(boot === undefined ? {} : { boot }),
     }),
     ...(boot === undefined ? {} : { boot }),
@@ -272,7 +282,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   // Elsewhere than on a node arrays and overlays are somebody else's.
   const isWatched = options.isNode && stateProblem === undefined;
   const over = AbortSignal.any([io.signal, ending.signal]);
-  const watching = isWatched ? Promise.all([duty.watch(over), overlays.watch(over)]) : undefined;
+  const watching = isWatched ? Promise.all([duty.watch(over), overlays.watch(over), vip.watch(over)]) : undefined;
   if (isWatched && boot !== undefined) {
     const others = { host, state, boot, inventory: inventoryOf, say: sayOf, signal: ending.signal };
     reportOtherSystems(others).catch((thrown: unknown) => sayOf(String(thrown)));

@@ -149,6 +149,20 @@ describe("frame", () => {
     expect(lines).toContain("vip: 192.168.1.50, held here");
   });
 
+  test("B042: two holders of the virtual address, or none, can't be overlooked", () => {
+    const vipLine = (ha: NonNullable<NodeAnswer["ha"]>) =>
+      renderLines(view({ node: node({ ha }) })).find((line) => line.startsWith("vip:"));
+    const [vip, others] = ["192.168.1.50", ["52:54:00:00:00:02"]];
+    expect(vipLine({ vip, holder: true, others, state: "contested" })).toBe(
+      "vip: 192.168.1.50, MORE THAN ONE HOLDER: this node and 52:54:00:00:00:02",
+    );
+    expect(vipLine({ vip, holder: false, others: [], state: "unheld" })).toBe("vip: 192.168.1.50, held by nobody");
+    expect(vipLine({ vip, holder: false, others, state: "elsewhere" })).toBe(
+      "vip: 192.168.1.50, held by 52:54:00:00:00:02",
+    );
+    expect(vipLine({ vip, holder: false })).toBe("vip: 192.168.1.50, not held here");
+  });
+
   test("a peer that is not heard is there with its cause; one that nobody sends to is no trouble", () => {
     const peers = [
       { publicKey: "a", state: "up", lastHandshake: "2026-01-02T03:04:05Z" },

@@ -173,8 +173,18 @@ function renderNetwork(node: NodeAnswer | undefined): string[] {
       ...troubled.slice(0, 2).map((peer) => `peer: ${peer.endpoint ?? peer.publicKey} ${peer.cause ?? ""}`),
     ];
   });
-  const holder = node?.ha?.holder === undefined ? "" : node.ha.holder ? ", held here" : ", held elsewhere";
-  return [...overlay, ...(node?.ha === undefined ? [] : [`vip: ${node.ha.vip}${holder}`])];
+  return [...overlay, ...(node?.ha === undefined ? [] : [`vip: ${node.ha.vip}${holderOf(node.ha)}`])];
+}
+
+/** `, held here`; empty where it is not known. */
+export function holderOf({ holder, others = [], state }: NonNullable<NodeAnswer["ha"]>): string {
+  const machines = others.join(" and ");
+  if (state === "contested")
+    return `, MORE THAN ONE HOLDER: ${holder === true ? `this node and ${machines}` : machines}`;
+  if (state === "unheld") return ", held by nobody";
+  if (holder === undefined) return "";
+  if (holder) return ", held here";
+  return machines === "" ? ", not held here" : `, held by ${machines}`;
 }
 
 const timeOf = (atMs: number): string => new Date(atMs).toISOString().slice(11, 19);

@@ -1,7 +1,7 @@
 /** What a key shows: answers of the API as plain lines. Looks only. */
 import type { ConfigStatusAnswer, DiskAnswer, LogLine, NodeAnswer } from "../api/contract.ts";
 import type { LocalGet } from "./gather.ts";
-import { printable } from "./frame.ts";
+import { holderOf, printable } from "./frame.ts";
 
 type View = (get: LocalGet) => Promise<readonly string[]>;
 
@@ -38,7 +38,7 @@ const views: Readonly<Record<string, View>> = {
           ...(peer.cause === undefined ? [] : [`    ${peer.state ?? "not heard"}: ${peer.cause}`]),
         ]),
       ]),
-      ...(node.ha === undefined ? [] : [`virtual address ${node.ha.vip}`]),
+      ...(node.ha === undefined ? [] : [`virtual address ${node.ha.vip}${holderOf(node.ha)}`]),
       ...(node.overlay.length === 0 && node.ha === undefined ? ["no overlay and no virtual address"] : []),
     ];
   },

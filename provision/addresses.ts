@@ -2,7 +2,7 @@
 import { Address4, Address6 } from "ip-address";
 import type { Document } from "../config/document.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
-import type { Link, LinkAddress, MachineFacts } from "./facts.ts";
+import type { Link, LinkAddress, Network } from "./facts.ts";
 import { addressesToRecord } from "../k0s/addresses.ts";
 import { defaultRoute, globalAddresses, isNic } from "./facts.ts";
 
@@ -10,31 +10,39 @@ import { defaultRoute, globalAddresses, isNic } from "./facts.ts";
  * Overlay first; with HA the VRRP interface's own address; with several NICs the default route's; else k0s chooses.
  * The virtual address is never the node's: it moves away.
  */
-export function recordAddresses(document: Document, facts: MachineFacts): RecordedAddresses {
+export function recordAddresses(document: Document, facts: Network): RecordedAddresses {
   const vip = document.ha.virtualIP?.split("/")[0];
   const own = document.ha.enabled ? vrrpAddress(document, facts, vip) : multiHomedAddress(facts, vip);
   return addressesToRecord(document, own);
 }
 
 /** The interface that VRRP runs on: the one named, else the default route's (as k0s chooses). */
-export function vrrpLink(document: Document, facts: MachineFacts): Link | undefined {
+export function vrrpLink(document: Document, facts: Network): Link | undefined {
   const name = document.ha.interface ?? defaultRoute(facts.routes)?.device;
   return facts.links.find((link) => link.name === name);
 }
 
-function vrrpAddress(document: Document, facts: MachineFacts, vip: string | undefined): string | undefined {
+function vrrpAddress(document: Document, facts: Network, vip: string | undefined): string | undefined {
   const link = vrrpLink(document, facts);
-  if (link === undefined || vip === undefined) return undefined;
-  const family = familyOf(vip);
-  return pick(globalAddresses(link, family), vip)?.address;
+  return link === undefined || vip === undefined ? undefined : ownAddressOn(link, vip);
 }
 
-function multiHomedAddress(facts: MachineFacts, vip: string | undefined): string | undefined {
+/** Of the family of the virtual address, and not that one. */
+export const ownAddressOn = (link: Link, vip: string): string | undefined =>
+  pick(globalAddresses(link, familyOf(vip)), vip)?.address;
+
+function multiHomedAddress(facts: Network, vip: string | undefined): string | undefined {
   const nics = facts.links.filter((link) => isNic(link) && globalAddresses(link).length > 0);
   if (nics.length < 2) return undefined;
   const route = defaultRoute(facts.routes);
   const link = nics.find((candidate) => candidate.name === route?.device);
   return link === undefined ? undefined : pick(globalAddresses(link, route?.family), vip)?.address;
+}
+
+/** What was recorded and is on no interface now. Overlay addresses among them too. */
+export function goneAddresses(recorded: RecordedAddresses, present: readonly string[]): readonly string[] {
+  const wanted = new Set(Object.values(recorded).filter((address): address is string => address !== undefined));
+  return [...wanted].filter((address) => !present.some((other) => isSameAddress(address, other)));
 }
 
 const pick = (addresses: readonly LinkAddress[], vip: string | undefined): LinkAddress | undefined =>

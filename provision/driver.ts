@@ -1,17 +1,15 @@
 /** What is read from the machine before anything is decided, and the waits of a first boot. Changes nothing. */
 import type { AppError } from "../kit/app-error.ts";
-import type { Document, SecretSource } from "../config/document.ts";
+import type { SecretSource } from "../config/document.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import type { Attempt } from "./secrets.ts";
 import type { ClockFloor } from "./clock.ts";
-import type { Link, MachineFacts, Route } from "./facts.ts";
-import type { Probes } from "./lint.ts";
+import type { MachineFacts, Network, Route } from "./facts.ts";
 import { appError, fail } from "../kit/app-error.ts";
 import { err, ok } from "../kit/result.ts";
 import { Secret } from "../kit/secret.ts";
 import { parseDuration } from "../config/duration.ts";
-import { vrrpLink } from "./addresses.ts";
 import { judgeClock } from "./clock.ts";
 import { parseLinks, parseMemory, parseNameservers, parseRoutes } from "./facts.ts";
 import { backoffMs, judgeFileError, judgeHttpError, judgeStatus, judgeText, shownUrl } from "./secrets.ts";
@@ -20,6 +18,24 @@ import { backoffMs, judgeFileError, judgeHttpError, judgeStatus, judgeText, show
 const pollMs = 1_000;
 
 export async function readFacts(host: Host): Promise<Result<MachineFacts, AppError>> {
+  const network = await readNetwork(host);
+  if (!network.ok) return network;
+  const cgroups = await host.files.stat("/sys/fs/cgroup/cgroup.controllers");
+  const k0sVersion = await readK0sVersion(host);
+  return ok({
+    hostname: (await textOf(host, "/proc/sys/kernel/hostname")).trim(),
+    machineId: (await textOf(host, "/etc/machine-id")).trim(),
+    ...network.value,
+    nameservers: await readNameservers(host),
+    memoryBytes: parseMemory(await textOf(host, "/proc/meminfo")),
+    kernel: (await textOf(host, "/proc/sys/kernel/osrelease")).trim(),
+    hasCgroup2: cgroups.ok && cgroups.value !== null,
+    oldK0s: await findOldK0s(host),
+    ...(k0sVersion === undefined ? {} : { k0sVersion }),
+  });
+}
+
+export async function readNetwork(host: Host): Promise<Result<Network, AppError>> {
   const links = await readJson(host, ["ip", "-j", "-d", "addr"], parseLinks);
   if (!links.ok) return links;
   const routes: Route[] = [];
@@ -30,20 +46,7 @@ export async function readFacts(host: Host): Promise<Result<MachineFacts, AppErr
     if (!found.ok) return found;
     routes.push(...found.value);
   }
-  const cgroups = await host.files.stat("/sys/fs/cgroup/cgroup.controllers");
-  const k0sVersion = await readK0sVersion(host);
-  return ok({
-    hostname: (await textOf(host, "/proc/sys/kernel/hostname")).trim(),
-    machineId: (await textOf(host, "/etc/machine-id")).trim(),
-    links: links.value satisfies readonly Link[],
-    routes,
-    nameservers: await readNameservers(host),
-    memoryBytes: parseMemory(await textOf(host, "/proc/meminfo")),
-    kernel: (await textOf(host, "/proc/sys/kernel/osrelease")).trim(),
-    hasCgroup2: cgroups.ok && cgroups.value !== null,
-    oldK0s: await findOldK0s(host),
-    ...(k0sVersion === undefined ? {} : { k0sVersion }),
-  });
+  return ok({ links: links.value, routes });
 }
 
 async function readJson<T>(
@@ -82,41 +85,6 @@ async function findOldK0s(host: Host): Promise<readonly string[]> {
 async function readK0sVersion(host: Host): Promise<string | undefined> {
   const ran = await host.exec({ argv: ["k0s", "version"], timeoutMs: 30_000 });
   return ran.exitCode === 0 ? /v\d\S*/.exec(ran.stdout)?.[0] : undefined;
-}
-
-/** Asks the network whether the cluster that this document would found is there already. At most a few seconds. */
-export async function probeCluster(host: Host, document: Document, facts: MachineFacts): Promise<Probes> {
-  const vip = document.ha.virtualIP?.split("/")[0];
-  if (!document.ha.enabled || vip === undefined) return { answering: [] };
-  const endpoint = document.cluster.endpoint;
-  const isName = endpoint !== undefined && !endpoint.includes(":") && !/^[\d.]+$/.test(endpoint);
-  const endpointAddresses = isName ? await resolveName(host, endpoint) : undefined;
-  const resolved = endpointAddresses === undefined ? {} : { endpointAddresses };
-  if (document.join !== undefined) return { answering: [], ...resolved };
-  const targets = [vip, ...document.ha.unicastPeers].flatMap((address) =>
-    [6443, 9443].map((port) => (address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`)),
-  );
-  const answers = await Promise.all(targets.map((target) => isAnswering(host, target)));
-  const isVipTaken = await isArpAnswered(host, vip, vrrpLink(document, facts)?.name);
-  return { answering: targets.filter((_, index) => answers[index] === true), isVipTaken, ...resolved };
-}
-
-/** Whatever speaks there, even a broken TLS, is somebody. */
-async function isAnswering(host: Host, target: string): Promise<boolean> {
-  const answer = await host.http({ url: `https://${target}/version`, timeoutMs: 3_000, maxBytes: 65_536 });
-  return answer.ok || !["refused", "timeout", "dns", "unreachable"].includes(answer.error.code);
-}
-
-/** `arping -D`: duplicate address detection, exit 1 when somebody answered (arping(8)); IPv6 has its own. */
-async function isArpAnswered(host: Host, address: string, device: string | undefined): Promise<boolean> {
-  if (address.includes(":") || device === undefined) return false;
-  const argv = ["arping", "-D", "-q", "-c", "2", "-w", "3", "-I", device, address];
-  return (await host.exec({ argv, timeoutMs: 10_000 })).exitCode === 1;
-}
-
-async function resolveName(host: Host, name: string): Promise<readonly string[]> {
-  const ran = await host.exec({ argv: ["getent", "ahosts", name], timeoutMs: 15_000 });
-  return [...new Set([...ran.stdout.matchAll(/^(\S+)\s/gm)].map((match) => match[1] ?? ""))];
 }
 
 /** The image's age is a floor: systemd keeps it as the time of this file (systemd-timesyncd(8), "clock-epoch"). */

@@ -36,11 +36,15 @@ export interface Route {
   readonly metric: number;
 }
 
-export interface MachineFacts {
-  readonly hostname: string;
-  readonly machineId: string;
+/** What may change while a node runs. */
+export interface Network {
   readonly links: readonly Link[];
   readonly routes: readonly Route[];
+}
+
+export interface MachineFacts extends Network {
+  readonly hostname: string;
+  readonly machineId: string;
   readonly nameservers: readonly string[];
   readonly memoryBytes: number;
   readonly kernel: string;

@@ -188,6 +188,10 @@ export const PLANNING_CODES = {
   },
   "vip-gateway": { meaning: "the virtual address is the gateway", cure: "a free address" },
   "vip-taken": { meaning: "somebody answers for the virtual address already", cure: "a free address" },
+  "vrid-taken": {
+    meaning: "the virtual router id of the document is announced on the network already",
+    cure: "another ha.virtualRouterID; or a join, if what announces it is this very cluster",
+  },
   "cluster-exists": {
     meaning: "the cluster that the document would found is there already",
     cure: "give this node a join, or stop the other cluster",

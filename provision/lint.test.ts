@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Document } from "../config/document.ts";
 import type { Link, LinkAddress, MachineFacts } from "./facts.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
-import { recordAddresses } from "./addresses.ts";
+import { goneAddresses, recordAddresses } from "./addresses.ts";
 import { lintBootstrap, type Probes } from "./lint.ts";
 
 const address = (cidr: string, isDynamic = false): LinkAddress => {
@@ -78,12 +78,29 @@ describe("lint", () => {
   });
 
   test("founding a second cluster under one address: give it a join", () => {
-    const probes = { answering: ["192.168.1.50:6443"], isVipTaken: true };
+    const probes = { answering: ["192.168.1.50:6443"], holders: ["52:54:00:00:00:02"] };
     const [finding] = lint(ha("192.168.1.50/24"), machine(), probes);
     expect(finding).toMatchObject({ code: "cluster-exists", hint: "give this node a join token" });
     expect(codes({ ...ha("192.168.1.50/24"), join: { token: "t" } }, machine(), probes)).toEqual([]);
-    expect(codes(ha("192.168.1.50/24"), machine(), { answering: [], isVipTaken: true })).toEqual(["vip-taken"]);
+    const [taken] = lint(ha("192.168.1.50/24"), machine(), { ...probes, answering: [] });
+    expect(taken).toMatchObject({ code: "vip-taken", path: "ha.virtualIP" });
+    expect(taken?.message).toContain("52:54:00:00:00:02");
     expect(codes(ha("192.168.1.50/24"), machine(), probes, true)).toEqual([]);
+  });
+
+  test("B052: two clusters on one network pick the same virtual router id and fight", () => {
+    const heard = [
+      { from: "192.168.1.77", virtualRouterId: 60 },
+      { from: "192.168.1.78", virtualRouterId: 51 },
+    ];
+    const [finding] = lint(ha("192.168.1.50/24", { virtualRouterID: 60 }), machine(), { answering: [], heard });
+    expect(finding).toMatchObject({ code: "vrid-taken", severity: "error", path: "ha.virtualRouterID" });
+    expect(finding?.message).toContain("192.168.1.77");
+    expect(finding?.hint).toContain("heard: 51, 60");
+    // Without one in the document it is k0s's own.
+    expect(codes(ha("192.168.1.50/24"), machine(), { answering: [], heard })).toEqual(["vrid-taken"]);
+    expect(codes(ha("192.168.1.50/24", { virtualRouterID: 61 }), machine(), { answering: [], heard })).toEqual([]);
+    expect(codes({ ...ha("192.168.1.50/24"), join: { token: "t" } }, machine(), { answering: [], heard })).toEqual([]);
   });
 
   test("an endpoint name that leads elsewhere is refused with what it resolves to", () => {
@@ -111,6 +128,42 @@ describe("lint", () => {
     expect(codes(overlay(["10.100.0.0/16"]))).toEqual(["overlay-swallows"]);
     expect(codes(overlay(["203.0.113.0/24"]))).toEqual(["overlay-swallows"]);
     expect(codes(overlay(["0.0.0.0/0"])).length).toBe(3);
+    expect(codes(overlay(["::/0"], "[2001:db8::1]:51820"))).toEqual(["overlay-swallows"]);
+  });
+
+  test("a tunnel that swallows the virtual address is refused", () => {
+    const peers = [{ publicKey: "k", allowedIPs: ["192.168.1.50/32"] }];
+    const overlay = { name: "wg0", address: ["10.10.0.2/24"], nodeAddress: false, generateKey: true, peers };
+    const found = lint({ ...ha("192.168.1.50/24"), wireguard: [overlay] });
+    expect(found.map(({ path, message }) => `${path}: ${message}`)).toContain(
+      "wireguard[0].peers[0].allowedIPs[0]: '192.168.1.50/32' takes the virtual address (192.168.1.50) into the tunnel",
+    );
+  });
+
+  test("a tunnel that swallows what a peer's name leads to is refused; a name that leads nowhere is waited for", () => {
+    const peers = [{ publicKey: "k", endpoint: "hub.example.net:51820", allowedIPs: ["203.0.113.0/24"] }];
+    const overlay = { name: "wg0", address: ["10.10.0.2/24"], nodeAddress: false, generateKey: true, peers };
+    const document = makeDocument({ wireguard: [overlay] });
+    const leads = (...addresses: string[]) =>
+      codes(document, machine(), { answering: [], overlayEndpoints: [{ name: "hub.example.net", addresses }] });
+    expect(leads("203.0.113.9")).toEqual(["overlay-swallows"]);
+    expect(leads("198.51.100.9")).toEqual([]);
+    expect(leads()).toEqual([]);
+  });
+
+  test("B038: an overlay that does not fit through the uplink is a warning that says what would", () => {
+    const overlay = (endpoint: string, mtu?: number): Document => {
+      const peers = [{ publicKey: "k", endpoint, allowedIPs: ["10.10.0.3/32"] }];
+      const spec = { name: "wg0", address: ["10.10.0.2/24"], nodeAddress: false, generateKey: true, peers };
+      return makeDocument({ wireguard: [{ ...spec, ...(mtu === undefined ? {} : { mtu }) }] });
+    };
+    const narrow = machine({ links: [{ ...nic("eth0", "192.168.1.10/24"), mtu: 1450 }] });
+    expect(lint(overlay("203.0.113.1:51820"), narrow)).toMatchObject([
+      { code: "overlay-mtu", severity: "warning", path: "wireguard[0].mtu", hint: "at most 1390, on both sides" },
+    ]);
+    expect(lint(overlay("[2001:db8::1]:51820"), narrow)[0]?.hint).toBe("at most 1370, on both sides");
+    expect(codes(overlay("203.0.113.1:51820", 1390), narrow)).toEqual([]);
+    expect(codes(overlay("203.0.113.1:51820"))).toEqual([]);
   });
 
   test("a leased controller address is a warning", () => {
@@ -134,6 +187,20 @@ describe("recorded addresses", () => {
       nodeIp: "192.168.1.10",
       unicastSourceIp: "192.168.1.10",
     });
+  });
+
+  test("B046, B047: nor does an IPv6 one, however it is written", () => {
+    const holder = machine({ links: [nic("eth0", "fd00:0::50/64", "fd00::10/64"), nic("eth1", "10.0.0.10/24")] });
+    const recorded = recordAddresses(ha("fd00::50/64", { unicastPeers: ["fd00::11"] }), holder);
+    expect(new Set(Object.values(recorded))).toEqual(new Set(["fd00::10"]));
+    expect(Object.keys(recorded).toSorted()).toEqual(["apiAddress", "nodeIp", "peerAddress", "unicastSourceIp"]);
+  });
+
+  test("B181: what was recorded and is on no interface any more is found", () => {
+    const recorded = { apiAddress: "192.168.1.10", peerAddress: "192.168.1.10", nodeIp: "fd00::10" };
+    expect(goneAddresses(recorded, ["192.168.1.10", "fd00:0:0::10"])).toEqual([]);
+    expect(goneAddresses(recorded, ["192.168.1.11", "fd00::10"])).toEqual(["192.168.1.10"]);
+    expect(goneAddresses({}, ["192.168.1.11"])).toEqual([]);
   });
 
   test("with one NIC k0s chooses, with several the default route's is taken", () => {

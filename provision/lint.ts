@@ -4,15 +4,22 @@
  */
 import type { Document } from "../config/document.ts";
 import type { Finding } from "../kit/finding.ts";
+import type { Advertisement } from "../k0s/vip/parse.ts";
 import type { Link, MachineFacts } from "./facts.ts";
 import type { PlanningCode } from "./finding-codes.ts";
 import { boundaryAddresses, familyOf, isSameAddress, rangesOverlap, recordAddresses, vrrpLink } from "./addresses.ts";
 import { defaultRoute, globalAddresses, isNic } from "./facts.ts";
+import { splitEndpoint } from "../wireguard/endpoints.ts";
+import { DEFAULT_MTU } from "../wireguard/peers.ts";
 
 /** What was heard when the network was asked about a cluster that this document would found. */
 export interface Probes {
-  /** Somebody answers ARP for the virtual address. */
-  readonly isVipTaken?: boolean;
+  /** Link addresses that answer for the virtual address; absent where nobody could be asked. */
+  readonly holders?: readonly string[];
+  /** VRRP heard for four seconds on its link; absent where it could not be heard. */
+  readonly heard?: readonly Pick<Advertisement, "from" | "virtualRouterId">[];
+  /** Peers of overlays that are named, with what their names lead to. */
+  readonly overlayEndpoints?: readonly { readonly name: string; readonly addresses: readonly string[] }[];
   /** `10.0.0.9:6443`: an API server is there already. */
   readonly answering: readonly string[];
   /** Addresses of a cluster.endpoint that is a name; absent when it is an address. */
@@ -35,7 +42,8 @@ export function lintBootstrap(input: LintInput): readonly Finding[] {
     ...lintMachine(document, facts),
     ...lintOldData(input),
     ...lintRanges(document, facts),
-    ...lintOverlay(document, facts),
+    ...lintOverlay(document, facts, input.probes),
+    ...lintOverlayMtu(document, facts),
     ...lintOverlayNames(document, facts),
     ...lintHa(input),
     ...lintLease(document, facts),
@@ -148,7 +156,7 @@ function lintRanges(document: Document, facts: MachineFacts): Finding[] {
 }
 
 /** A peer that takes the node's own network, its service range or its own endpoint into the tunnel cuts the node off. */
-function lintOverlay(document: Document, facts: MachineFacts): Finding[] {
+function lintOverlay(document: Document, facts: MachineFacts, { overlayEndpoints = [] }: Probes): Finding[] {
   const findings: Finding[] = [];
   const vip = document.ha.virtualIP?.split("/")[0];
   const own = outsideLinks(document, facts).flatMap((link) =>
@@ -168,6 +176,9 @@ function lintOverlay(document: Document, facts: MachineFacts): Finding[] {
     { what: "the service range", range: document.network.serviceCIDR },
     ...(vip === undefined ? [] : [{ what: "the virtual address", range: vip }]),
     ...endpoints.map((range) => ({ what: "a peer's endpoint", range })),
+    ...overlayEndpoints.flatMap(({ name, addresses }) =>
+      addresses.map((range) => ({ what: `a peer's endpoint, ${name}`, range })),
+    ),
   ];
   document.wireguard.forEach((overlay, at) =>
     overlay.peers.forEach((peer, peerAt) =>
@@ -181,6 +192,22 @@ function lintOverlay(document: Document, facts: MachineFacts): Finding[] {
     ),
   );
   return findings;
+}
+
+/** B038: what WireGuard puts around a packet, where the outer one is IPv4, and where it is IPv6. */
+const AROUND = { 4: 60, 6: 80 } as const;
+
+function lintOverlayMtu(document: Document, facts: MachineFacts): Finding[] {
+  const link = facts.links.find(({ name }) => name === defaultRoute(facts.routes)?.device);
+  if (link === undefined || link.mtu === 0) return [];
+  return document.wireguard.flatMap(({ name, mtu = DEFAULT_MTU, peers }, at) => {
+    const hosts = peers.flatMap(({ endpoint }) => splitEndpoint(endpoint ?? "")?.host ?? []);
+    // A name may lead to either; that it has an IPv6 address is not known to matter.
+    const around = hosts.some((host) => host.includes(":")) ? AROUND[6] : AROUND[4];
+    if (hosts.length === 0 || mtu + around <= link.mtu) return [];
+    const message = `mtu ${mtu} of overlay ${name} does not fit through ${link.name}, which takes ${link.mtu} bytes`;
+    return [warning("overlay-mtu", `wireguard[${at}].mtu`, message, `at most ${link.mtu - around}, on both sides`)];
+  });
 }
 
 function lintHa({ document, facts, probes, hasK0sRecord }: LintInput): Finding[] {
@@ -241,21 +268,28 @@ function lintHa({ document, facts, probes, hasK0sRecord }: LintInput): Finding[]
   return findings;
 }
 
+/** k0s takes this one when none is given (facts: section 1.6). */
+const DEFAULT_ROUTER_ID = 51;
+
 /** Founding beside a cluster that is there already would give two clusters one address. */
-function lintFounding(document: Document, vip: string, probes: Probes): Finding[] {
+function lintFounding(document: Document, vip: string, { answering, holders = [], heard = [] }: Probes): Finding[] {
   if (document.join !== undefined) return [];
+  if (answering.length > 0) {
+    const message = `this cluster exists already: ${answering.join(", ")} answers`;
+    return [error("cluster-exists", "join", message, "give this node a join token")];
+  }
   const findings: Finding[] = [];
-  if (probes.answering.length > 0) {
-    findings.push(
-      error(
-        "cluster-exists",
-        "join",
-        `this cluster exists already: ${probes.answering.join(", ")} answers`,
-        "give this node a join token",
-      ),
-    );
-  } else if (probes.isVipTaken === true) {
-    findings.push(error("vip-taken", "ha.virtualIP", `somebody answers for '${vip}' already`, "choose a free address"));
+  if (holders.length > 0) {
+    const message = `somebody answers for '${vip}' already: ${holders.join(", ")}`;
+    findings.push(error("vip-taken", "ha.virtualIP", message, "choose a free address"));
+  }
+  const id = document.ha.virtualRouterID ?? DEFAULT_ROUTER_ID;
+  const others = heard.filter(({ virtualRouterId }) => virtualRouterId === id).map(({ from }) => from);
+  if (others.length > 0) {
+    const message = `virtual router ${id} is in use on this network: ${others.join(", ")} announces it`;
+    const taken = [...new Set(heard.map(({ virtualRouterId }) => virtualRouterId))].toSorted((a, b) => a - b);
+    const hint = `if that is this cluster, give this node a join token; else another ha.virtualRouterID (heard: ${taken.join(", ")})`;
+    findings.push(error("vrid-taken", "ha.virtualRouterID", message, hint));
   }
   return findings;
 }

@@ -3,7 +3,8 @@ import type { Source } from "../config/source.ts";
 import type { FakeHost } from "../test/support/fake-host.ts";
 import { createHash } from "node:crypto";
 import { findDocument } from "../config/driver.ts";
-import { ok } from "../kit/result.ts";
+import { appError } from "../kit/app-error.ts";
+import { err, ok } from "../kit/result.ts";
 import { mintAuthority } from "../pki/driver.ts";
 import { realRandom } from "../host/random.ts";
 import { MachineDied } from "../test/support/fake-host.ts";
@@ -52,6 +53,28 @@ describe("first boot", () => {
     const calls = of.host.calls.length;
     expect(await bootstrap(services(of))).toBe(0);
     expect(of.host.calls.slice(calls).filter((call) => call.startsWith("exec"))).toEqual([]);
+  });
+
+  test("a founder that was installed again, with the same document, while its cluster lives: give it a join", async () => {
+    const founding = `role: controller+worker
+cluster: {name: harbour, endpoint: 192.168.1.50}
+ha: {enabled: true, virtualIP: 192.168.1.50/24, interface: eth0, authPass: x}
+`;
+    const of = world(founding);
+    of.host.setHttp(async ({ url }) =>
+      url.startsWith("https://192.168.1.50:6443/")
+        ? ok({ status: 401, body: new Uint8Array(), url })
+        : err(appError("refused", "connection refused")),
+    );
+    expect(await bootstrap(services(of))).toBe(1);
+    const shown = JSON.stringify(statusOf(of));
+    expect(shown).toContain("this cluster exists already: 192.168.1.50:6443 answers");
+    expect(shown).toContain("give this node a join token");
+    const changes = of.host.calls.filter((call) =>
+      /^(exec (hostname|k0s install|storage)|systemd\.(start|enable))/.test(call),
+    );
+    expect(changes).toEqual([]);
+    expect(of.host.text("/etc/k0s/k0s.yaml")).toBeUndefined();
   });
 
   test("power lost at any call: after the next boot the node is as without it, and bootstrap ran once", async () => {

@@ -20,7 +20,8 @@ import { passphraseFile } from "../luks/argv.ts";
 import { K0S_JOIN_TOKEN } from "../k0s/paths.ts";
 import type { SecretSourceField } from "../provision/driver.ts";
 import type { Secret } from "../kit/secret.ts";
-import { probeCluster, readFacts, readImageTime, resolveSecrets } from "../provision/driver.ts";
+import { readFacts, readImageTime, resolveSecrets } from "../provision/driver.ts";
+import { probeNetwork } from "../provision/probe/driver.ts";
 import { readVolumeFacts } from "../provision/storage/driver.ts";
 import { completeEnv } from "../iso/driver.ts";
 import { finishTable } from "../provision/install/table/driver.ts";
@@ -162,16 +163,17 @@ export async function inspectAndPlan(
       ? undefined
       : await readVolumeFacts(host, document, records, (spec) => passphraseNow(host, spec, secrets, more.isDry));
   if (volumes?.ok === false) return volumes;
+  const hasRecord = hasK0sRecord(services);
   const plan = planBootstrap({
     document,
     documentSha256,
     facts: facts.value,
-    probes: await probeCluster(host, document, facts.value),
+    probes: await probeNetwork(host, document, facts.value, document.join === undefined && !hasRecord),
     ...records,
     replaced: state.replacements.done(),
     ...(volumes === undefined ? {} : { volumes: volumes.value }),
     secrets: namedSecrets(secrets),
-    hasK0sRecord: hasK0sRecord(services),
+    hasK0sRecord: hasRecord,
     marker: paths.marker,
     uuid: () => host.random.uuid(),
     ...(lossSinceMs === undefined ? {} : { ownLossSinceMs: lossSinceMs }),

@@ -2,6 +2,7 @@
 import { mountPointsOf } from "../config/mount-points.ts";
 import { readMounts } from "../disks/driver.ts";
 import { joinSystem, systemArrays } from "../iso/mirror/report.ts";
+import type { VipMemory } from "../k0s/vip/watch.ts";
 import type { BootFacts } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import { globalAddresses, parseLinks } from "../provision/facts.ts";
@@ -12,6 +13,7 @@ import type { State } from "../state/open.ts";
 import type { ReadIdentities } from "./disk-identities.ts";
 import { readNodeReady } from "./node-ready.ts";
 import type { Collectors } from "./status.ts";
+import { readHa } from "./vip-watch.ts";
 import type { Volumes } from "./volumes.ts";
 import { knownVolumes } from "./volumes.ts";
 
@@ -23,6 +25,7 @@ export function nodeCollectors(
     volumes,
     identities,
     peers,
+    vip,
     boot,
   }: {
     readonly hardware: Collectors["hardware"];
@@ -30,6 +33,8 @@ export function nodeCollectors(
     readonly identities: ReadIdentities;
     /** What was found out about peers of overlays over time. */
     readonly peers: () => OverlayMemory;
+    /** What was found out about the virtual address. */
+    readonly vip: () => VipMemory;
     readonly boot?: BootFacts;
   },
 ): Collectors {
@@ -58,10 +63,12 @@ export function nodeCollectors(
     volumes: (document) => volumes.read(knownVolumes(document, state)),
     mounts: (document) => readMounts(host, document === undefined ? [] : mountPointsOf(document)),
     overlay: (document) => readOverlay(host, document?.wireguard ?? [], peers()),
+    ha: (document) => readHa(host, document, vip()),
     async addresses() {
       const result = await host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 });
       const links = parseLinks(result.stdout);
-      return links.ok ? links.value.flatMap((link) => globalAddresses(link).map(({ address }) => address)) : [];
+      if (!links.ok || links.value.length === 0) return undefined;
+      return links.value.flatMap((link) => globalAddresses(link).map(({ address }) => address));
     },
     hardware,
     isNodeReady: (document) => readNodeReady(host, document),

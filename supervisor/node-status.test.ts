@@ -59,6 +59,7 @@ const nothing: Collectors = {
   mounts: async () => [],
   volumes: async () => [],
   overlay: async () => [],
+  ha: async () => undefined,
   addresses: async () => [],
   isNodeReady: async () => true,
   hardware: async () => ({ cores: 2 }),
@@ -394,4 +395,47 @@ test("what a dead process left running is closed, but bootstrap goes on by itsel
   expect(abandoned("reboot", true)).toBe("succeeded");
   expect(abandoned("bootstrap", false)).toBe("running");
   expect(abandoned("bootstrap", true)).toBe("succeeded");
+});
+
+describe("addresses", () => {
+  const withAddress = (state: State): void => {
+    const baseline = inService(state);
+    state.baseline.set({ ...baseline, addresses: { apiAddress: "192.0.2.2", nodeIp: "192.0.2.2" } });
+  };
+  const checksOf = async (collectors: Partial<Collectors>, more: Partial<StatusInput> = {}) => {
+    const state = memoryState();
+    withAddress(state);
+    const answer = await status(state, { collectors: { ...nothing, ...collectors }, ...more }).node();
+    return { verdict: answer.health.verdict, failed: answer.health.checks.filter(({ ok: isOk }) => !isOk) };
+  };
+
+  test("B180, B181: the recorded address is gone: that is said, and that k0s waits for it", async () => {
+    const host = machine({ units: { "k0scontroller.service": { activeState: "inactive" } } });
+    const { verdict, failed } = await checksOf({ addresses: async () => ["192.0.2.77"] }, { host });
+    expect(verdict).toBe("unhealthy");
+    expect(failed.map(({ name }) => name)).toEqual(["k0s", "address"]);
+    expect(failed[0]?.message).toContain("it waits for 192.0.2.2");
+    expect(failed[1]?.message).toContain("this node entered service with 192.0.2.2");
+  });
+
+  test("there, or not to be read, it is no complaint", async () => {
+    expect((await checksOf({ addresses: async () => ["192.0.2.2", "192.0.2.77"] })).failed).toEqual([]);
+    expect((await checksOf({ addresses: async () => undefined })).failed).toEqual([]);
+  });
+
+  test("B042: two holders of the virtual address make the node degraded, and both are named", async () => {
+    const ha = { vip: "192.0.2.9", holder: true, others: ["52:54:00:00:00:02"], state: "contested" } as const;
+    const addresses = async () => ["192.0.2.2"];
+    const { verdict, failed } = await checksOf({ addresses, ha: async () => ha });
+    expect(verdict).toBe("degraded");
+    expect(failed).toEqual([
+      {
+        name: "virtual address",
+        ok: false,
+        message: "192.0.2.9 has more than one holder: this node and 52:54:00:00:00:02",
+      },
+    ]);
+    const elsewhere = { ...ha, holder: false, state: "elsewhere" } as const;
+    expect((await checksOf({ addresses, ha: async () => elsewhere })).failed).toEqual([]);
+  });
 });

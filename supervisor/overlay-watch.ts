@@ -6,6 +6,7 @@ import type { Host } from "../kit/ports.ts";
 import type { State } from "../state/open.ts";
 import type { OverlayMemory, WatchedOverlay } from "../wireguard/watch.ts";
 import { decide, withAnswer } from "../wireguard/watch.ts";
+import { readRemembered } from "./remembered.ts";
 import { ask, readInterfaces, refreshEndpoints } from "../wireguard/watch/driver.ts";
 
 export interface OverlayWatch {
@@ -58,7 +59,7 @@ export function overlayWatcher({ host, state, overlays, memoryPath, say }: Overl
     memory: () => memory,
     round,
     async watch(signal) {
-      memory = await rememberedIn(host, memoryPath);
+      memory = await readRemembered(host, memoryPath, memory);
       while (!signal.aborted) {
         try {
           await round();
@@ -69,15 +70,4 @@ export function overlayWatcher({ host, state, overlays, memoryPath, say }: Overl
       }
     },
   };
-}
-
-async function rememberedIn(host: Host, path: string): Promise<OverlayMemory> {
-  const text = await host.files.readText(path);
-  if (!text.ok) return [];
-  try {
-    const value: unknown = JSON.parse(text.value);
-    return Array.isArray(value) ? (value as OverlayMemory) : [];
-  } catch {
-    return [];
-  }
 }

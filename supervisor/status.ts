@@ -10,6 +10,7 @@ import type { BootstrapControl } from "./bootstrap-control.ts";
 import type { BootstrapStatus } from "./bootstrap-status.ts";
 import { readClusterDigest } from "./cluster-digest.ts";
 import { readConfigStatus } from "./config-status.ts";
+import { goneAddresses } from "../provision/addresses.ts";
 import type { KnownDocument } from "./known-document.ts";
 import { documentReader } from "./known-document.ts";
 import { k0sVersionReader, readMachine } from "./machine.ts";
@@ -22,8 +23,9 @@ export interface Collectors {
   mounts(document: Document | undefined): Promise<NodeAnswer["storage"]["mounts"]>;
   volumes(document: Document | undefined): Promise<Volumes>;
   overlay(document: Document | undefined): Promise<NodeAnswer["overlay"]>;
-  /** Addresses (without prefix) that the machine has now. */
-  addresses(): Promise<readonly string[]>;
+  ha(document: Document | undefined): Promise<NodeAnswer["ha"]>;
+  /** Addresses (without prefix) that the machine has now; undefined where that can't be read. */
+  addresses(): Promise<readonly string[] | undefined>;
   /** Absent where there is no k0s unit, or it can't be told. */
   isNodeReady(document: Document | undefined): Promise<boolean | undefined>;
   /** Absent while the machine still boots. */
@@ -94,7 +96,7 @@ export function createStatus(input: StatusInput): Status {
       if (found === undefined) unread.push(name);
       return found ?? [];
     };
-    const [config, digest, bootstrap, kubernetes, arrays, mounts, volumes, overlay, addresses, hardware] =
+    const [config, digest, bootstrap, kubernetes, arrays, mounts, volumes, overlay, ha, addresses, hardware] =
       await Promise.all([
         configStatus(machine.hostname),
         readClusterDigest(host, state.baseline.get() === undefined ? undefined : document),
@@ -104,6 +106,7 @@ export function createStatus(input: StatusInput): Status {
         listed("mounts", collectors.mounts(document)),
         listed("volumes", collectors.volumes(document)),
         listed("overlay", collectors.overlay(document)),
+        part(collectors.ha(document), undefined),
         part(collectors.addresses(), undefined),
         part(collectors.hardware(), undefined),
       ]);
@@ -118,10 +121,11 @@ export function createStatus(input: StatusInput): Status {
       mounts,
       volumes,
       overlay,
+      ha,
+      gone: addresses === undefined ? [] : goneAddresses(state.baseline.get()?.addresses ?? {}, addresses),
     });
     const claim = state.claim.get();
     const operation = state.operations.running();
-    const ha = haOf(document, addresses);
     return {
       hostname: machine.hostname,
       machineID: machine.machineId,
@@ -196,12 +200,6 @@ function bootedOf({ boot, version }: StatusInput): NodeAnswer["os"]["booted"] {
   };
 }
 
-function haOf(document: Document | undefined, addresses: readonly string[] | undefined): NodeAnswer["ha"] {
-  const vip = document?.ha.enabled === true ? document.ha.virtualIP?.split("/")[0] : undefined;
-  if (vip === undefined) return undefined;
-  return { vip, ...(addresses === undefined ? {} : { holder: addresses.includes(vip) }) };
-}
-
 function shortOf(operation: Operation): NonNullable<NodeAnswer["operation"]> {
   const step = operation.steps.find(({ state }) => state === "running");
   return {
@@ -261,6 +259,9 @@ interface Judged {
   readonly mounts: NodeAnswer["storage"]["mounts"];
   readonly volumes: Volumes;
   readonly overlay: NodeAnswer["overlay"];
+  readonly ha: NodeAnswer["ha"];
+  /** Addresses that the node was bootstrapped with and does not have. */
+  readonly gone: readonly string[];
 }
 
 /** Arrays that work without all of their members, or are busy getting there. */
@@ -281,12 +282,14 @@ function judge(found: Judged): readonly Check[] {
   if (found.isInService) {
     const { kubernetes } = found;
     const isActive = kubernetes?.active === true;
+    const waits = [...found.gone, ...found.overlay.filter(({ up }) => !up).map(({ name }) => `overlay ${name}`)];
+    const why = waits.length === 0 ? "" : `: it waits for ${waits.join(" and ")}`;
     checks.push({
       name: "k0s",
       ok: isActive,
       ...(isActive
         ? {}
-        : { message: kubernetes === undefined ? "could not be asked" : `${kubernetes.service} is not active` }),
+        : { message: kubernetes === undefined ? "could not be asked" : `${kubernetes.service} is not active${why}` }),
     });
     if (kubernetes?.nodeReady === false) checks.push({ name: "node", ok: false, message: "Kubernetes says not ready" });
   }
@@ -297,6 +300,10 @@ function judge(found: Judged): readonly Check[] {
     checks.push({ name: `array ${array.name}`, ok: isFine, ...(isFine ? {} : { message }) });
   }
   if (!found.isInService) return checks;
+  if (found.gone.length > 0) {
+    const message = `this node entered service with ${found.gone.join(", ")} and does not have it: k0s is not started without; give it back to the machine (a fixed address, or a reservation), or reset the node`;
+    checks.push({ name: "address", ok: false, message });
+  }
   for (const { name, state } of found.volumes) {
     const isOpen = state === "open";
     const message =
@@ -311,7 +318,17 @@ function judge(found: Judged): readonly Check[] {
   for (const { name, up } of found.overlay) {
     checks.push({ name: `overlay ${name}`, ok: up, ...(up ? {} : { message: "down" }) });
   }
+  if (found.ha?.state !== undefined) {
+    const problem = problemOf(found.ha);
+    checks.push({ name: "virtual address", ok: problem === undefined, ...(problem && { message: problem }) });
+  }
   return checks;
+}
+
+function problemOf({ vip, holder, others = [], state }: NonNullable<NodeAnswer["ha"]>): string | undefined {
+  if (state === "unheld") return `nobody answers for ${vip}`;
+  if (state !== "contested") return undefined;
+  return `${vip} has more than one holder: ${[...(holder === true ? ["this node"] : []), ...others].join(" and ")}`;
 }
 
 function verdictOf(checks: readonly Check[]): NodeAnswer["health"]["verdict"] {

@@ -85,10 +85,10 @@ export const AREAS: readonly ReportArea[] = [
       report("B037", "a peer vanishes because its name did not resolve at boot"),
       report("B038", "packets of the overlay are larger than the link takes"),
       report("B041", "large packets vanish on the way, small ones pass, and nothing says so"),
-      report("B042", "two nodes hold the virtual address, and nobody notices", {
-        later: "the holders of the virtual address, compared, in status and events of a cluster",
-      }),
+      report("B042", "two nodes hold the virtual address, and nobody notices"),
       report("B046", "the virtual address ends up as an address of the node"),
+      report("B047", "etcd's address moves away with the virtual address"),
+      report("B052", "two clusters on one network announce the same virtual router and fight"),
     ],
   },
   {
@@ -125,6 +125,8 @@ export const AREAS: readonly ReportArea[] = [
       report("B056", "a second controller joins under the name of the first and harms etcd", {
         later: "clusters: asking the cluster for the name before joining",
       }),
+      report("B180", "after a move to another address the node keeps failing on the old one, and nothing says why"),
+      report("B181", "a lease changes, and everything that has the old address is wrong"),
       report("B058", "the name of the node is not the one in the document"),
     ],
   },

@@ -107,13 +107,20 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
     }
   }
   if (node.ha !== undefined) {
-    add(
-      "address",
-      `${printable(node.ha.vip)}`,
-      node.ha.holder === undefined ? undefined : node.ha.holder ? "held here" : "held elsewhere",
-    );
+    add("address", `${printable(node.ha.vip)}`, holding(node.ha, paint));
   }
   return rows.map(([label, text]) => `${label.padEnd(indent)}${text}\n`).join("");
+}
+
+function holding({ holder, others, state }: NonNullable<NodeAnswer["ha"]>, paint: Paint): string | undefined {
+  const machines = (others ?? []).map((mac) => printable(mac)).join(" and ");
+  if (state === "contested") {
+    return paint(`MORE THAN ONE HOLDER: ${holder === true ? `this node and ${machines}` : machines}`, "red");
+  }
+  if (state === "unheld") return paint("held by nobody", "red");
+  if (holder === undefined) return undefined;
+  if (holder) return "held here";
+  return machines === "" ? "not held here" : `held by ${machines}`;
 }
 
 /** Nothing is wrong with a peer that nobody sends to, or that has to call. */

@@ -8,6 +8,8 @@ import { join } from "node:path";
 
 const repository = join(import.meta.dir, "../..");
 
+const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
+
 /** Words with a meaning of their own; any other need is a program. */
 const special: Readonly<Record<string, () => boolean>> = {
   root: () => process.getuid?.() === 0,
@@ -17,13 +19,18 @@ const special: Readonly<Record<string, () => boolean>> = {
     process.getuid?.() === 0 &&
     Bun.which("losetup") !== null &&
     Bun.spawnSync(["losetup", "--find"], { stdout: "ignore", stderr: "ignore" }).exitCode === 0,
+  "network namespaces": () => {
+    if (process.getuid?.() !== 0 || Bun.which("ip", { PATH }) === null) return false;
+    const name = `corium-${process.pid}`;
+    const ip = (verb: string): number | null =>
+      Bun.spawnSync(["ip", "netns", verb, name], { stdout: "ignore", stderr: "ignore" }).exitCode;
+    return ip("add") === 0 && ip("del") === 0;
+  },
   "/dev/fuse": () => existsSync("/dev/fuse"),
   /** Contract tests against a real k0s: K0S=/path. */
   "a real k0s": () => process.env["K0S"] !== undefined,
   "the stand-in": () => process.env["K0S"] === undefined,
 };
-
-const PATH = `${process.env["PATH"] ?? ""}:/usr/sbin:/sbin`;
 
 export function isMet(need: string): boolean {
   return special[need]?.() ?? Bun.which(need, { PATH }) !== null;

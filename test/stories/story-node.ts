@@ -87,6 +87,7 @@ export async function startStoryNode(): Promise<StoryNode> {
     mounts: async () => [],
     volumes: async () => [],
     overlay: async () => [],
+    ha: async () => undefined,
     addresses: async () => [],
     isNodeReady: async () => true,
     hardware: async () => ({}),
