@@ -24,6 +24,7 @@ import { seedReader } from "../provision/seed/driver.ts";
 import type { State } from "../state/open.ts";
 import { memoryState, openState } from "../state/open.ts";
 import { recoverCutApplies } from "../supervisor/cut-apply.ts";
+import { watchAddresses } from "../supervisor/address-watch.ts";
 import { arrayDuty } from "../supervisor/array-duty.ts";
 import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
 import type { MirrorWatch } from "../supervisor/mirror-watch.ts";
@@ -192,6 +193,13 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     memoryPath: `${paths.runDir}/overlays.json`,
     say: sayOf,
   });
+  const addresses = {
+    host,
+    state,
+    recorded: () => state.baseline.get()?.addresses ?? {},
+    memoryPath: `${paths.runDir}/addresses.json`,
+    say: sayOf,
+  };
   const vip = vipWatcher({
     host,
     state,
@@ -282,7 +290,9 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   // Elsewhere than on a node arrays and overlays are somebody else's.
   const isWatched = options.isNode && stateProblem === undefined;
   const over = AbortSignal.any([io.signal, ending.signal]);
-  const watching = isWatched ? Promise.all([duty.watch(over), overlays.watch(over), vip.watch(over)]) : undefined;
+  const watching = isWatched
+    ? Promise.all([duty.watch(over), overlays.watch(over), vip.watch(over), watchAddresses(addresses, over)])
+    : undefined;
   if (isWatched && boot !== undefined) {
     const others = { host, state, boot, inventory: inventoryOf, say: sayOf, signal: ending.signal };
     reportOtherSystems(others).catch((thrown: unknown) => sayOf(String(thrown)));

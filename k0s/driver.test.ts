@@ -53,6 +53,18 @@ test("a controller is installed, kept, started and waited for", async () => {
   expect(fake.paths("/run/corium")).toEqual([]);
 });
 
+test("B181: what holds it back is there, and known to systemd, before the unit is", async () => {
+  const { fake, context } = machine();
+  const addresses = { apiAddress: "192.0.2.2", nodeIp: "192.0.2.2" };
+  const steps = planK0s(controller, renderK0s({ document: controller, addresses }));
+  expect(await run(steps, context)).toBeUndefined();
+  const path = "k0scontroller.service.d/50-corium-address.conf";
+  expect(fake.text(`${KEPT}/${path}`)).toContain("Requires=corium-address@192.0.2.2.service");
+  const at = (text: string): number => fake.calls.findIndex((call) => call.includes(text));
+  expect(at("daemonReload")).toBeGreaterThan(at(path));
+  expect(at("k0s install")).toBeGreaterThan(at("daemonReload"));
+});
+
 test("a second run changes nothing", async () => {
   const { fake, context } = machine();
   expect(await run(stepsOf(controller), context)).toBeUndefined();

@@ -109,7 +109,10 @@ async function installedUnit(step: InstallStep, host: Host): Promise<Result<Inst
   return ok(found.ok && isSameCommand(found.value, wantedCommand(step.argv)) ? "same" : "other");
 }
 
-async function checkInstalled(step: InstallStep, { host }: StepContext): Promise<Result<StepState, AppError>> {
+async function checkInstalled(step: InstallStep, context: StepContext): Promise<Result<StepState, AppError>> {
+  const { host } = context;
+  const held = await areWritten(step.files, context);
+  if (!held.ok || held.value === "todo") return held;
   const found = await installedUnit(step, host);
   if (!found.ok || found.value !== "same") return found.ok ? ok("todo") : found;
   const status = await host.systemd.status(service(step.unit));
@@ -117,7 +120,16 @@ async function checkInstalled(step: InstallStep, { host }: StepContext): Promise
   return ok(status.value.unitFileState === "enabled" ? "done" : "todo");
 }
 
-async function install(step: InstallStep, { host }: StepContext): Promise<Result<void, AppError>> {
+async function install(step: InstallStep, context: StepContext): Promise<Result<void, AppError>> {
+  const { host } = context;
+  const isHeld = await areWritten(step.files, context);
+  if (!isHeld.ok) return isHeld;
+  if (isHeld.value === "todo") {
+    const written = await writeAll(step.files, context);
+    if (!written.ok) return written;
+    const reloaded = await host.systemd.daemonReload();
+    if (!reloaded.ok) return reloaded;
+  }
   const found = await installedUnit(step, host);
   if (!found.ok) return found;
   if (found.value === "same") {

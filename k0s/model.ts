@@ -42,6 +42,8 @@ export interface InstallStep extends StepBase {
   readonly unit: K0sUnit;
   /** The arguments of k0s, from `install` on, without `--force`. */
   readonly argv: readonly string[];
+  /** Drop-ins of ours for it, there before it is. */
+  readonly files: readonly RenderedFile[];
 }
 
 export interface StartStep extends StepBase {

@@ -1,7 +1,7 @@
 import type { Document } from "../config/document.ts";
 import { unitOf } from "./argv.ts";
 import type { K0sStep } from "./model.ts";
-import { K0S_CONFIG, K0S_JOIN_TOKEN, K0S_MANIFESTS } from "./paths.ts";
+import { K0S_CONFIG, K0S_JOIN_TOKEN, K0S_MANIFESTS, UNIT_FOLDER } from "./paths.ts";
 import type { RenderedK0s } from "./render.ts";
 
 /** What is rendered, as the steps that make it so; none while the node has no role. */
@@ -22,8 +22,10 @@ export function planK0s(document: Document, rendered: RenderedK0s): readonly K0s
   if (token !== undefined) {
     steps.push({ kind: "k0s:token", id: "k0s:token", title: "store the join token", file: token });
   }
+  const files = rendered.files.filter((file) => file.path.startsWith(`${UNIT_FOLDER}/`));
+  const argv = rendered.installArgv;
   steps.push(
-    { kind: "k0s:install", id: "k0s:install", title: `install the ${unit} service`, unit, argv: rendered.installArgv },
+    { kind: "k0s:install", id: "k0s:install", title: `install the ${unit} service`, unit, argv, files },
     { kind: "k0s:start", id: "k0s:start", title: `start ${unit}`, unit },
     { kind: "k0s:ready", id: "k0s:ready", title: "wait until k0s answers", unit },
   );

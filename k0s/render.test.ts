@@ -39,6 +39,32 @@ test('B114: values: enabled "false" stays a string and false stays a boolean', (
   expect(parse(values, { version: "1.1" })).toEqual({ a: "false", b: false, c: "no" });
 });
 
+describe("k0s is held back by the addresses that the node was bootstrapped with", () => {
+  const hold = (document: Parameters<typeof renderK0s>[0]["document"], addresses: object) =>
+    renderK0s({ document, addresses }).files.find(({ path }) => path.startsWith("/etc/systemd/system/"));
+
+  test("each once, in a drop-in of its unit", () => {
+    const file = hold(makeDocument({ role: "controller" }), { apiAddress: "192.0.2.2", nodeIp: "192.0.2.2" });
+    expect(file?.path).toBe("/etc/systemd/system/k0scontroller.service.d/50-corium-address.conf");
+    expect(file?.content).toContain(
+      "\nRequires=corium-address@192.0.2.2.service\nAfter=corium-address@192.0.2.2.service\n",
+    );
+    expect(hold(makeDocument({ role: "worker" }), { nodeIp: "fd00::2" })?.content).toContain(
+      "corium-address@fd00::2.service",
+    );
+  });
+
+  test("where k0s may choose nothing holds it; that of an overlay is waited for with the overlay", () => {
+    expect(hold(makeDocument(), {})).toBeUndefined();
+    const overlay = { name: "wg0", address: ["10.9.0.7/24"], nodeAddress: true, generateKey: true, peers: [] };
+    const document = makeDocument({ role: "controller", wireguard: [overlay] });
+    expect(hold(document, { apiAddress: "10.9.0.7", peerAddress: "10.9.0.7", nodeIp: "10.9.0.7" })).toBeUndefined();
+    expect(hold(document, { nodeIp: "10.9.0.7", unicastSourceIp: "192.0.2.2" })?.content).toContain(
+      "Requires=corium-address@192.0.2.2.service\n",
+    );
+  });
+});
+
 describe("addresses", () => {
   const ha = { enabled: true, virtualIP: "192.0.2.100/24", authPass: "s3cr3t", unicastPeers: ["192.0.2.12"] };
   const wireguard = [

@@ -4,6 +4,7 @@ import type { Finding } from "../kit/finding.ts";
 import type { RenderedFile } from "../kit/rendered.ts";
 import { installArgv, joins } from "./argv.ts";
 import { clusterConfig } from "./cluster-config.ts";
+import { addressHold } from "./hold.ts";
 import { lintConfig } from "./lint.ts";
 import { K0S_CONFIG, K0S_JOIN_TOKEN, K0S_MANIFESTS } from "./paths.ts";
 import { writeYaml } from "./yaml.ts";
@@ -52,6 +53,6 @@ export function renderK0s(input: { readonly document: Document; readonly address
     const field = document.join?.tokenFrom === undefined ? "join.token" : "join.tokenFrom";
     files.push({ path: K0S_JOIN_TOKEN, mode: PRIVATE, content: `<secret:${field}>\n` });
   }
-  files.push(...renderManifests(document));
+  files.push(...renderManifests(document), ...addressHold(document, addresses));
   return { files, installArgv: installArgv(document, addresses), findings };
 }
