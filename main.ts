@@ -18,6 +18,7 @@ const commands: Readonly<Record<string, () => Promise<Command>>> = {
   render: async () => (await import("./supervisor/render.main.ts")).renderCommand,
   explain: async () => (await import("./supervisor/offline.main.ts")).explainCommand,
   rescue: async () => (await import("./console/rescue.main.ts")).rescueCommand,
+  reset: async () => (await import("./supervisor/reset.main.ts")).resetCommand,
   schema: async () => (await import("./supervisor/offline.main.ts")).schemaCommand,
   serve: async () => (await import("./api/serve.main.ts")).serveCommand,
   validate: async () => (await import("./supervisor/offline.main.ts")).validateCommand,

@@ -227,6 +227,27 @@ export interface ReplaceAnswer {
   readonly operation?: string;
 }
 
+export interface ResetBody {
+  /** The node's host name, as a person typed it; not asked for with dryRun. */
+  readonly confirm?: string;
+  readonly wipeDisks?: boolean;
+  readonly destroyCluster?: boolean;
+}
+
+export interface ResetAnswer {
+  readonly status: "planned" | "resetting";
+  readonly hostname: string;
+  /** Each list in words, for people. */
+  readonly erased: readonly string[];
+  readonly kept: readonly string[];
+  /** By this reset, here or in the cluster. */
+  readonly left: readonly string[];
+  /** Not done, and why. */
+  readonly skipped: readonly string[];
+  readonly steps: readonly { readonly id: string; readonly title: string }[];
+  readonly operation?: string;
+}
+
 export interface ConfigAnswer {
   readonly document: string;
   readonly sha256: string;

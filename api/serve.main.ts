@@ -38,6 +38,8 @@ import { readBootFacts, readMachine } from "../supervisor/machine.ts";
 import { reportOtherSystems } from "../supervisor/other-systems.ts";
 import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
 import { isReKeyed } from "../supervisor/re-key.ts";
+import { isResetting } from "../supervisor/reset-files.ts";
+import { createResetService } from "../supervisor/reset-service.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
 import { createStatus } from "../supervisor/status.ts";
 import { removeTemporaries } from "../supervisor/temporary-files.ts";
@@ -255,6 +257,9 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
       : {}),
     volumes,
     disks: duty.disks,
+    ...(boot?.mode === "live"
+      ? {}
+      : { reset: createResetService({ host, paths, state, version, readInventory: inventoryOf }) }),
   };
   const { handle } = createApi(services);
   const created = await host.files.mkdir(paths.runDir, { mode: 0o755 });
@@ -345,6 +350,7 @@ async function openEnrolmentIfClaimable(
 ): Promise<Enrolment | AppError | undefined> {
   const isClaimable =
     stateProblem === undefined &&
+    !(await isResetting(host, paths)) &&
     state.claim.get() === undefined &&
     (state.baseline.get() === undefined || isReKeyed(state));
   if (!isClaimable) {

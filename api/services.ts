@@ -12,6 +12,7 @@ import type { KnownVolume } from "../luks/model.ts";
 import type { State } from "../state/open.ts";
 import type { Installer } from "../supervisor/installer.ts";
 import type { ArrayDuty } from "../supervisor/array-duty.ts";
+import type { ResetService } from "../supervisor/reset-service.ts";
 import type { ConfigStatusAnswer, DiskAnswer, HealthAnswer, NodeAnswer } from "./contract.ts";
 import type { Enrolment } from "./enrolment.ts";
 
@@ -34,6 +35,8 @@ export interface ApiServices {
   readonly volumes: VolumeService;
   /** One disk in the place of another. */
   readonly disks: ArrayDuty["disks"];
+  /** Not on a live system, which keeps nothing. */
+  readonly reset?: ResetService;
 }
 
 export interface ParsedText {

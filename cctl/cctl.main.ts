@@ -19,6 +19,7 @@ import { luksCommands } from "./luks.ts";
 import { pkiCommands } from "./pki.ts";
 import { coloured, plain, printable } from "./printable.ts";
 import { readingCommands } from "./reading.ts";
+import { resetCommand } from "./reset.ts";
 import { skewOf } from "./skew.ts";
 import { openStore } from "./store.ts";
 import { trustCommand } from "./trust.ts";
@@ -81,6 +82,7 @@ export const commands: readonly CctlCommand[] = [
   ...readingCommands,
   ...actingCommands,
   ...accessCommands,
+  resetCommand,
   ...luksCommands,
   versionCommand,
   completionCommand,

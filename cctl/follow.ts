@@ -8,8 +8,8 @@ import type { Context } from "./context.ts";
 import { printable } from "./printable.ts";
 
 /** For how long a node that does not answer is waited for: a reboot with long firmware checks. */
-const lostForMs = 900_000;
-const retryEveryMs = 2_000;
+export const lostForMs = 900_000;
+export const retryEveryMs = 2_000;
 
 /** The operation at its end; one that failed or was undone is an error that says why. */
 export async function followOperation(
@@ -155,7 +155,7 @@ export function describe(operation: Operation | undefined): string {
 const isWatched = (context: Context): boolean => context.io.ask !== undefined && context.output === "text";
 
 /** One line that replaces itself, on a terminal only; `undefined` clears it. */
-function progress(context: Context): (text: string | undefined) => void {
+export function progress(context: Context): (text: string | undefined) => void {
   if (!isWatched(context)) return () => undefined;
   const beganMs = context.clock.monotonicMs();
   return (text) => {

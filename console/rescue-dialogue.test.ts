@@ -49,6 +49,7 @@ describe("the rescue menu", () => {
       "address: eth0 10.0.2.15/24",
       "problem: e2fsck could not repair the data partition",
       "  k  re-key: the node shows a new claim code; its cluster is kept",
+      "  x  reset: the node forgets what it is, and can be claimed anew",
       "  n  network: ask for addresses again",
       "  f  file systems: check and repair",
       "  u  unlock an encrypted volume",
@@ -62,6 +63,8 @@ describe("the rescue menu", () => {
   test("whatever changes something is done after the name was typed, and only then", () => {
     for (const [keys, words, request] of [
       [["k"], "n1", { do: "re-key", device: "/dev/vda7" }],
+      [["x", "1"], "n1", { do: "reset", device: "/dev/vda7", isWipingDisks: false }],
+      [["x", "2"], "n1", { do: "reset", device: "/dev/vda7", isWipingDisks: true }],
       [["n"], "n1", { do: "addresses" }],
       [["f", "2"], "vda8", { do: "repair", device: "/dev/vda8" }],
       [["s"], "n1", { do: "leave", way: "start" }],

@@ -7,6 +7,7 @@ import { ask, isCancel, isTyped, NOTHING_CHANGED, shown } from "./dialogue.ts";
 export type RescueRequest =
   | { readonly do: "look" }
   | { readonly do: "re-key"; readonly device: string }
+  | { readonly do: "reset"; readonly device: string; readonly isWipingDisks: boolean }
   | { readonly do: "repair"; readonly device: string }
   | { readonly do: "volumes" }
   | { readonly do: "unlock"; readonly name: string; readonly key: string }
@@ -16,7 +17,13 @@ export type RescueRequest =
 export type RescueState =
   | { readonly at: "looking"; readonly before: readonly string[] }
   | { readonly at: "menu"; readonly sight: RescueSight }
-  | { readonly at: "systems"; readonly sight: RescueSight; readonly systems: readonly InstalledSystem[] }
+  | {
+      readonly at: "systems";
+      readonly sight: RescueSight;
+      readonly systems: readonly InstalledSystem[];
+      readonly to: "re-key" | "reset";
+    }
+  | { readonly at: "disks"; readonly sight: RescueSight; readonly system: InstalledSystem }
   | { readonly at: "seeking" }
   | { readonly at: "volumes"; readonly names: readonly string[] }
   | { readonly at: "key"; readonly name: string }
@@ -61,8 +68,13 @@ export function stepRescue(state: RescueState, input: Input): RescueTurn {
     }
     case "systems": {
       const system = state.systems[number - 1];
-      return system === undefined ? chooseSystem(state.sight, state.systems) : confirmReKey(state.sight, system);
+      const { sight, systems, to } = state;
+      if (system === undefined) return chooseSystem(sight, systems, to);
+      return to === "reset" ? chooseDisks(sight, system) : confirmReKey(sight, system);
     }
+    case "disks":
+      if (number !== 1 && number !== 2) return chooseDisks(state.sight, state.system);
+      return confirmReset(state.sight, state.system, number === 2);
     case "filesystems": {
       const found = state.filesystems[number - 1];
       return found === undefined ? chooseFilesystem(state.sight) : confirmRepair(state.sight, found);
@@ -100,6 +112,7 @@ function showMenu(sight: RescueSight, before: readonly string[]): RescueTurn {
         ...(addresses.length === 0 ? ["address: none"] : addresses.map((line) => `address: ${line}`)),
         ...problems.map((line) => `problem: ${line}`),
         "  k  re-key: the node shows a new claim code; its cluster is kept",
+        "  x  reset: the node forgets what it is, and can be claimed anew",
         "  n  network: ask for addresses again",
         "  f  file systems: check and repair",
         ...(isLive ? [] : ["  u  unlock an encrypted volume"]),
@@ -119,7 +132,9 @@ function menu(sight: RescueSight, input: Input): RescueTurn {
     confirm(sight, name, [`this will ${what}`], { do: "leave", way }, "asked for");
   switch (input.kind === "text" ? input.text.toLowerCase() : "") {
     case "k":
-      return chooseSystem(sight, sight.systems);
+      return chooseSystem(sight, sight.systems, "re-key");
+    case "x":
+      return chooseSystem(sight, sight.systems, "reset");
     case "n":
       return confirm(sight, name, ["all links ask for their addresses again"], { do: "addresses" }, "");
     case "f":
@@ -137,18 +152,41 @@ function menu(sight: RescueSight, input: Input): RescueTurn {
   }
 }
 
-function chooseSystem(sight: RescueSight, systems: readonly InstalledSystem[]): RescueTurn {
+function chooseSystem(sight: RescueSight, systems: readonly InstalledSystem[], to: "re-key" | "reset"): RescueTurn {
   const [first] = systems;
-  if (first === undefined) return beginRescue(["there is nothing to re-key", NOTHING_CHANGED]);
-  if (systems.length === 1) return confirmReKey(sight, first);
+  if (first === undefined) return beginRescue([`there is nothing to ${to}`, NOTHING_CHANGED]);
+  if (systems.length === 1) return to === "reset" ? chooseDisks(sight, first) : confirmReKey(sight, first);
   return {
-    state: { at: "systems", sight, systems },
+    state: { at: "systems", sight, systems, to },
     lines: shown([
-      "re-key which one?",
+      `${to} which one?`,
       ...systems.map(({ name, disk, device }, at) => `  ${at + 1}  ${name}: ${device} of ${disk}`),
       "its number, or q to go back:",
     ]),
   };
+}
+
+function chooseDisks(sight: RescueSight, system: InstalledSystem): RescueTurn {
+  const { name, problem } = system;
+  if (problem !== undefined) return beginRescue(shown([`${name} can't be reset: ${problem}`, NOTHING_CHANGED]));
+  return {
+    state: { at: "disks", sight, system },
+    lines: shown([
+      `reset ${name}: what about its data disks?`,
+      "  1  keep them, with what is on them",
+      "  2  wipe them",
+      "a number, or q to go back:",
+    ]),
+  };
+}
+
+function confirmReset(sight: RescueSight, { name, device }: InstalledSystem, isWipingDisks: boolean): RescueTurn {
+  const lines = [
+    `reset ${name}: k0s with its data, documents, keys and claim are erased`,
+    `its data disks are ${isWipingDisks ? "WIPED" : "kept"}; the installed system stays`,
+  ];
+  const done = `${name} is reset at its next start from its own disk`;
+  return confirm(sight, name, lines, { do: "reset", device, isWipingDisks }, done);
 }
 
 function confirmReKey(sight: RescueSight, { name, device, problem }: InstalledSystem): RescueTurn {

@@ -70,6 +70,8 @@ function resultOf(rescue: Rescue, request: RescueRequest): Promise<Result<unknow
       return rescue.look();
     case "re-key":
       return rescue.reKey(request.device);
+    case "reset":
+      return rescue.reset(request.device, request.isWipingDisks);
     case "repair":
       return rescue.repair(request.device);
     case "volumes":

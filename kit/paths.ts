@@ -20,6 +20,10 @@ export interface Paths {
   readonly enrolment: string;
   /** Written by the initramfs: see BootFacts. */
   readonly bootFacts: string;
+  /** A reset was asked for and is not over: what it is to do. Outside the database, which it erases. */
+  readonly resetIntent: string;
+  /** Beside it, from the moment that there is no way back: k0s is not started any more (its unit looks for this). */
+  readonly resetErasing: string;
   /** Source 1. */
   readonly config: string;
   /** Source 4. */
@@ -38,6 +42,8 @@ export function nodePaths(stateDir = "/var/lib/corium", runDir = "/run/corium"):
     socket: `${runDir}/api.sock`,
     enrolment: `${runDir}/enrolment.json`,
     bootFacts: `${runDir}/boot.json`,
+    resetIntent: `${stateDir}/reset.json`,
+    resetErasing: `${stateDir}/reset-erasing`,
     config: "/etc/corium/config.yaml",
     bakedConfig: "/usr/share/corium/config.yaml",
   };

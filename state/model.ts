@@ -17,7 +17,7 @@ export type Requester =
     };
 
 export type OperationKind =
-  "install" | "bootstrap" | "apply" | "reboot" | "shutdown" | "enroll" | "baseline-adopt" | "disk-replace";
+  "install" | "bootstrap" | "apply" | "reboot" | "shutdown" | "enroll" | "baseline-adopt" | "disk-replace" | "reset";
 
 export type OperationPhase =
   "pending" | "running" | "awaiting-confirmation" | "succeeded" | "failed" | "rolled-back" | "cancelled";

@@ -101,7 +101,8 @@ export function memoryState(): State {
 
 const RESCUE = "Kubernetes keeps running; restore a backup or reset the node at the console";
 
-function stateIn(database: Database): State {
+/** The repositories over one connection; whether marker and database belong together is `openState`'s question. */
+export function stateIn(database: Database): State {
   const bootId = readBootId();
   const entries = entriesIn(database, bootId);
   return {

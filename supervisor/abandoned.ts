@@ -20,6 +20,9 @@ export function closeAbandoned(state: State, nowMs: number): void {
       case "disk-replace":
         // The array is rebuilt by the kernel meanwhile: it is gone on with (supervisor/disk-replace.ts).
         break;
+      case "reset":
+        // Its own process goes on with it, for as long as its intent is there (supervisor/reset.ts).
+        break;
       case "apply":
       case "enroll":
       case "baseline-adopt": {

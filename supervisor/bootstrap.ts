@@ -29,7 +29,7 @@ import { readMirror } from "../iso/mirror/driver.ts";
 import { stateOf } from "../iso/mirror/parse.ts";
 import type { BootFacts } from "../kit/paths.ts";
 import { planBootstrap } from "../provision/plan.ts";
-import { obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
+import { HELD, isHeld, obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
 import { installFromLive } from "./install.ts";
 import { ownLossSinceMs, spendConsent } from "./own-consent.ts";
 import { nodeVolumes, remindOfRecovery } from "./volumes.ts";
@@ -60,6 +60,10 @@ async function bootstrapFromDisk(services: BootstrapServices): Promise<Outcome> 
     return { ok: true };
   }
   await healTable(services);
+  if (await isHeld(services)) {
+    reporter.say({ state: "idle", message: HELD });
+    return { ok: true };
+  }
   const first = await obtainDocument(services);
   if (!first.ok) return failed(first.error);
   if (first.value === undefined) {

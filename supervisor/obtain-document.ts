@@ -24,6 +24,19 @@ export interface Obtained {
 const pollMs = 1_000;
 const retryMs = 10_000;
 
+export const HELD = "waiting for a claim together with a document: this node was reset";
+
+/** After a reset sources 2 to 4 are not even looked at: they made the node that was given up. */
+export async function isHeld({
+  host,
+  state,
+  paths,
+}: Pick<BootstrapServices, "host" | "state" | "paths">): Promise<boolean> {
+  if (state.meta.get("held") === undefined) return false;
+  const given = await host.files.stat(paths.config);
+  return given.ok && given.value === null;
+}
+
 /** `undefined`: there is none, or none that may be acted on. */
 export async function obtainDocument(services: BootstrapServices): Promise<Result<Obtained | undefined, AppError>> {
   const { host, reporter, signal } = services;
@@ -112,9 +125,7 @@ export function obstacleOf(
   const isFromApi = state.documents
     .list()
     .some(({ sha256, requester }) => sha256 === found.sha256 && requester.kind !== "document");
-  if (state.meta.get("held") !== undefined && !(isClaimed && found.origin.includes(paths.config))) {
-    return "waiting for a claim together with a document: this node was reset";
-  }
+  if (state.meta.get("held") !== undefined && !(isClaimed && found.origin.includes(paths.config))) return HELD;
   const { api } = document;
   const isMaintenance = api?.enabled === true && api.operatorCA === undefined && api.operatorCAFrom === undefined;
   if (isMaintenance && !isClaimed) return "waiting to be claimed";
@@ -126,7 +137,9 @@ export function obstacleOf(
 /** An operator CA in the document claims the node, once; a claim that is there already is never replaced. */
 async function claimByDocument(services: BootstrapServices, document: Document): Promise<Result<void, AppError>> {
   const { host, state, reporter } = services;
-  if (state.claim.get() !== undefined || isReKeyed(state)) return ok(undefined);
+  // Nor does its own document claim a node that was reset: that takes somebody with the code.
+  const isHeldBack = state.meta.get("held") !== undefined;
+  if (state.claim.get() !== undefined || isReKeyed(state) || isHeldBack) return ok(undefined);
   let pem = document.api?.operatorCA;
   const source = document.api?.operatorCAFrom;
   if (pem === undefined && source !== undefined) {

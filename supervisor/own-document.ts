@@ -36,6 +36,9 @@ export async function findOwnDocument(input: OwnDocumentInput): Promise<OwnDocum
   if (baseline !== undefined) {
     return { kind: "found", text: baseline.document.text, origin: baseline.document.origin };
   }
+  // After a reset only what was given with a claim counts: another source would claim the node, or close its port.
+  const isHeld = state.meta.get("held") !== undefined;
+  if (isHeld && state.claim.get() === undefined) return { kind: "none" };
   const cmdline = await host.files.readText("/proc/cmdline", { maxBytes: 65_536 });
   const source = await findDocument(host, {
     paths,
@@ -51,6 +54,7 @@ export async function findOwnDocument(input: OwnDocumentInput): Promise<OwnDocum
     case "failed":
       return { kind: "failed", error: source.error };
     case "found":
+      if (isHeld && !source.origin.includes(paths.config)) return { kind: "none" };
       return { kind: "found", text: source.text, origin: source.origin };
   }
 }

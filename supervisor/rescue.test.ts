@@ -142,6 +142,22 @@ describe("on the rescue boot of the disk itself", () => {
     expect(await live.rescue.lockedVolumes()).toMatchObject({ ok: false, error: { code: "live" } });
   });
 
+  test("a reset is written down for the next boot, needs no database, and is not begun without a state", async () => {
+    const files = { "/var/lib/corium/etc/machine-id": "0\n" };
+    const of = rescueOn(fromDisk, [installed("/dev/vda")], { mounts: mounted, files });
+    expect((await of.rescue.reset("/dev/vda7", true)).ok).toBe(true);
+    expect(JSON.parse(of.host.text("/var/lib/corium/reset.json") ?? "")).toMatchObject({
+      isWipingDisks: true,
+      mayDestroyCluster: true,
+      requestedBy: "somebody at the rescue menu",
+    });
+    expect(of.host.node("/var/lib/corium/reset-erasing")).toBeDefined();
+    expect(of.opened).toEqual([]);
+    const bare = rescueOn(fromDisk, [installed("/dev/vda")], { mounts: mounted });
+    expect(await bare.rescue.reset("/dev/vda7", false)).toMatchObject({ ok: false, error: { code: "no-state" } });
+    expect(bare.host.text("/var/lib/corium/reset.json")).toBeUndefined();
+  });
+
   test("a state that could not be mounted is not taken for an empty one", async () => {
     const of = rescueOn(fromDisk, [installed("/dev/vda")]);
     expect(await of.rescue.reKey("/dev/vda7")).toMatchObject({ ok: false, error: { code: "no-state" } });

@@ -17,6 +17,7 @@ import type { unlockVolume } from "../luks/driver.ts";
 import { globalAddresses, parseLinks } from "../provision/facts.ts";
 import { standingOf } from "../provision/install/standing.ts";
 import type { State } from "../state/open.ts";
+import { markErasing, writeResetIntent } from "./reset-files.ts";
 import type { Volumes } from "./volumes.ts";
 
 /** An installed Corium that can be re-keyed. */
@@ -51,6 +52,8 @@ export interface Rescue {
   look(): Promise<Result<RescueSight, AppError>>;
   /** The fingerprint of the CA that commands it no more. */
   reKey(device: string): Promise<Result<string, AppError>>;
+  /** Recorded for the system's next boot, which carries it out. */
+  reset(device: string, isWipingDisks: boolean): Promise<Result<readonly string[], AppError>>;
   /** Lines of e2fsck. */
   repair(device: string): Promise<Result<readonly string[], AppError>>;
   /** Names of the encrypted volumes of this node that are closed. */
@@ -182,16 +185,41 @@ export function createRescue(input: RescueInput): Rescue {
       });
   }
 
+  /** On the state partition of an installed system, wherever that is mounted now. */
+  async function onState<T>(
+    device: string,
+    work: (of: Paths) => Promise<Result<T, AppError>>,
+  ): Promise<Result<T, AppError>> {
+    const sight = await see();
+    if (!sight.ok) return sight;
+    const system = sight.value.systems.find((each) => each.device === device);
+    if (system === undefined) return fail("gone", `${device} is not there any more`);
+    if (system.problem !== undefined) return fail("state", system.problem);
+    return isLive ? whileMounted(device, "rw", () => work(nodePaths(folder))) : work(paths);
+  }
+
+  /** Needs no database: this is also the way out of one that is lost. k0s does not run here, so that etcd can't be left. */
+  async function askForReset(of: Paths, isWipingDisks: boolean): Promise<Result<readonly string[], AppError>> {
+    const there = await host.files.stat(of.keptEtc);
+    // A state that could not be mounted shows as an empty folder.
+    if (!there.ok || there.value === null) return fail("no-state", "there is no state of a node");
+    const written = await writeResetIntent(host, of, {
+      version: 1,
+      isWipingDisks,
+      mayDestroyCluster: true,
+      requestedAtMs: host.clock.nowMs(),
+      requestedBy: "somebody at the rescue menu",
+      restarts: 0,
+    });
+    const marked = written.ok ? await markErasing(host, of) : written;
+    if (!marked.ok) return marked;
+    return ok(["other controllers count it still; on one of them: k0s etcd leave --peer-address ADDRESS"]);
+  }
+
   return {
     look: see,
-    async reKey(device) {
-      const sight = await see();
-      if (!sight.ok) return sight;
-      const system = sight.value.systems.find((each) => each.device === device);
-      if (system === undefined) return fail("gone", `${device} is not there any more`);
-      if (system.problem !== undefined) return fail("state", system.problem);
-      return isLive ? whileMounted(device, "rw", () => reKeyIn(nodePaths(folder))) : reKeyIn(paths);
-    },
+    reKey: (device) => onState(device, reKeyIn),
+    reset: (device, isWipingDisks) => onState(device, (of) => askForReset(of, isWipingDisks)),
     async repair(device) {
       const sight = await see();
       if (!sight.ok) return sight;

@@ -246,7 +246,7 @@ describe("architecture", () => {
         .map(([file]) => file);
     expect(engines(planted({ "cctl/a.ts": 'import { Database } from "bun:sqlite";\n' }))).toEqual(["cctl/a.ts"]);
     expect(engines(planted({ "cctl/b.ts": "const database = openDatabase(path);\n" }))).toEqual(["cctl/b.ts"]);
-    expect(engines(sources)).toEqual(["state/open.ts", "state/sqlite.ts"]);
+    expect(engines(sources)).toEqual(["state/erase.ts", "state/open.ts", "state/sqlite.ts"]);
   });
 
   test("pure rooms are synchronous but for their driver", () => {

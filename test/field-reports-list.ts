@@ -176,7 +176,9 @@ export const AREAS: readonly ReportArea[] = [
     name: "Upgrade, reset, encryption, old clusters",
     reports: [
       report("B097", "a copied system is damaged where the disk was full, and is started all the same"),
-      report("B130", "a reset that failed makes the next reset impossible", { later: "`cctl reset`" }),
+      report("B130", "a reset that failed makes the next reset impossible"),
+      report("B131", "what a reset leaves of one network plug-in breaks the installation of another"),
+      report("B133", "a node alone in its cluster can't be reset, or a reset leaves a machine that does not start"),
       report("B173", "new firmware changes what the TPM measures, and a volume stays locked"),
       report("B174", "binding a volume to the TPM again fails, and is tried for ever"),
       report("B175", "a second upgrade before the restart into the first breaks what the TPM opens"),

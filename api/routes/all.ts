@@ -9,6 +9,7 @@ import { LOG_ROUTES } from "./logs.ts";
 import { METRICS_ROUTES } from "./metrics.ts";
 import { openApiRoute } from "./openapi.ts";
 import { OPERATION_ROUTES } from "./operations.ts";
+import { RESET_ROUTES } from "./reset.ts";
 import { SERVICE_ROUTES } from "./services.ts";
 import { STATUS_ROUTES } from "./status.ts";
 import { VOLUME_ROUTES } from "./volumes.ts";
@@ -23,6 +24,7 @@ export const ROUTES: readonly Route[] = [
   ...LOG_ROUTES,
   ...LIFECYCLE_ROUTES,
   ...ACCESS_ROUTES,
+  ...RESET_ROUTES,
   ...INSTALL_ROUTES,
   ...VOLUME_ROUTES,
   ...DISK_ROUTES,

@@ -357,6 +357,18 @@ describe("reset", () => {
     expect(existsSync(k0s.host("/var/lib/k0s"))).toBe(false);
     expect(existsSync(k0s.host(CONFIG))).toBe(true);
   });
+  testNeeding(needs, "B130: one that failed has deleted its data, and fails again for what it left", async () => {
+    k0s.write("/etc/k0s/sim-faults/reset-busy", "");
+    k0s.write("/run/k0s/containerd/left", "");
+    k0s.write("/var/lib/k0s/left", "");
+    for (const time of ["first", "second"]) {
+      const ran = await k0s.run(["reset"]);
+      expect([time, ran.exitCode]).toEqual([time, 1]);
+      expect(ran.stderr).toContain("/run/k0s/containerd: device or resource busy");
+      expect(existsSync(k0s.host("/var/lib/k0s"))).toBe(false);
+      expect(existsSync(k0s.host("/run/k0s/containerd/left"))).toBe(true);
+    }
+  });
   testNeeding(needs, "stops at a configuration that can't be read", async () => {
     k0s.write(CONFIG, "spec: [\n");
     expect((await k0s.run(["reset"])).exitCode).toBe(1);

@@ -24,6 +24,8 @@ export interface FakeUnit {
   journal: string[];
   /** Runs at start and restart; what it returns is the unit's fate. */
   onStart?: (fake: FakeHost) => Result<void, AppError>;
+  /** Runs at stop, also of a unit that is not active. */
+  onStop?: (fake: FakeHost) => void;
 }
 
 /** A string is stdout with exit status 0. Absent program: `failure: "not-found"`. */

@@ -63,6 +63,7 @@ export function fakeSystemd(
       called(`systemd.stop ${name}`, () =>
         onUnit(name, (unit) => {
           Object.assign(unit, { activeState: "inactive", subState: "dead", mainPid: 0 });
+          unit.onStop?.(host());
           return ok(undefined);
         }),
       ),

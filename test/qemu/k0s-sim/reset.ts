@@ -1,6 +1,6 @@
 /** `k0s reset`: takes k0s off the host, and fails as it fails. */
-import { existsSync, readFileSync, rmSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { loadConfig } from "./config.ts";
 import { CONFIG, DATA_DIR, DEBUG } from "./flag-sets.ts";
 import { parseFlags } from "./flags.ts";
@@ -30,10 +30,11 @@ export async function resetCommand(argv: readonly string[]): Promise<void> {
     if (existsSync(rooted(unitPath(role)))) await uninstallUnit(role);
   const folders = [dataDir, ...(kubeletDir === "" ? [] : [rooted(resolve(kubeletDir))])];
   for (const folder of folders) {
-    const busy = mountsBelow(folder);
-    if (busy.length > 0)
-      problems.push(`failed to delete ${folder}: unlinkat ${busy[0] ?? ""}: device or resource busy`);
-    else rmSync(folder, { recursive: true, force: true });
+    const [busy] = mountsBelow(folder);
+    // It goes down into mounts and deletes what is on them; only the mount point itself it can't.
+    for (const point of busy === undefined ? [] : [...mountsBelow(folder)].toReversed()) deleteWithin(point);
+    if (busy === undefined) rmSync(folder, { recursive: true, force: true });
+    else problems.push(`failed to delete ${folder}: unlinkat ${busy}: device or resource busy`);
   }
   // The data folder goes first, with runc in it: what is left under /run/k0s can't be taken down any more.
   if (fault("reset-busy") !== undefined)
@@ -44,6 +45,16 @@ export async function resetCommand(argv: readonly string[]): Promise<void> {
   if (problems.length > 0) throw new SimError(`errors received during clean-up: ${problems.join("\n")}`);
   log("info", "k0s cleanup operations done.");
   log("warning", "To ensure a full reset, a node reboot is recommended.");
+}
+
+function deleteWithin(folder: string): void {
+  for (const name of readdirSync(folder)) {
+    try {
+      rmSync(join(folder, name), { recursive: true, force: true });
+    } catch {
+      // Another mount point: what was on it is gone already.
+    }
+  }
 }
 
 function mountsBelow(folder: string): readonly string[] {
