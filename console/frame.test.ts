@@ -149,6 +149,14 @@ describe("frame", () => {
     expect(lines).toContain("vip: 192.168.1.50, held here");
   });
 
+  test("B181: an address that is gone is on the screen: a person stands there with a cable", () => {
+    const checks = [{ name: "address", ok: false, message: "this node entered service with 192.0.2.2" }];
+    const health = { verdict: "unhealthy", uptimeSeconds: 1, checks } as const;
+    expect(renderLines(view({ node: node({ health }) }))).toContain(
+      "problem: this node entered service with 192.0.2.2",
+    );
+  });
+
   test("B042: two holders of the virtual address, or none, can't be overlooked", () => {
     const vipLine = (ha: NonNullable<NodeAnswer["ha"]>) =>
       renderLines(view({ node: node({ ha }) })).find((line) => line.startsWith("vip:"));

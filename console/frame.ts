@@ -40,6 +40,7 @@ export function renderLines(view: ConsoleView): readonly string[] {
       ? [...renderVolumes(view.node), ...renderMounts(view.node), ...renderNetwork(view.node)]
       : []),
     ...(view.boot?.problems ?? []).map((problem) => `problem: ${problem}`),
+    ...renderLostAddress(view.node),
     ...view.events.slice(-4).map((event) => `event: ${timeOf(event.atMs)} ${event.message}`),
   ].map(printable);
 }
@@ -156,6 +157,12 @@ const renderVolumes = (node: NodeAnswer | undefined): string[] =>
   (node?.storage.volumes ?? [])
     .filter((volume) => volume.state !== "open")
     .map(({ name, state }) => `volume: ${name} is ${state}${state === "locked" ? "; u opens it with its key" : ""}`);
+
+/** An address that the node was bootstrapped with: without it k0s does not start. */
+const renderLostAddress = (node: NodeAnswer | undefined): string[] =>
+  (node?.health.checks ?? [])
+    .filter(({ name, ok }) => name === "address" && !ok)
+    .map(({ message }) => `problem: ${message ?? "an address is gone"}`);
 
 const HEARD = new Set(["up", "narrow"]);
 /** Nothing is wrong with a peer that nobody sends to, or that has to call. */

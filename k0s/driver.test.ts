@@ -8,6 +8,7 @@ import { makeDocument } from "../test/support/document-fixture.ts";
 import { k0sExecutors } from "./driver.ts";
 import type { K0sStep } from "./model.ts";
 import { planK0s } from "./plan.ts";
+import { isTokenRefused } from "./refused-token.ts";
 import { renderK0s } from "./render.ts";
 
 const UNIT = "/etc/systemd/system/k0scontroller.service";
@@ -148,6 +149,83 @@ test("a token with a trailing newline, wrapped at 76 columns, is stored as one l
   expect(fake.calls.join("\n")).not.toContain("QUJD");
   // A later run does without the source.
   expect(await run(stepsOf(worker), { ...context, secrets: new Map() })).toBeUndefined();
+});
+
+describe("a join token that the cluster does not take", () => {
+  const worker = makeDocument({ role: "worker", join: { token: "x" } });
+  const token = (text: string) => new Map([["join.token", new Secret("join.token", text)]]);
+  const UNAUTHORIZED =
+    'level=error msg="failed to join existing control plane: unexpected response status: 401 Unauthorized"';
+
+  /** k0s that never answers; its journal says this from its start on, another line each time that it is read. */
+  function refusing(line: string) {
+    const k0s = fakeK0s();
+    const { fake, context, messages } = machine(k0s);
+    let read = 0;
+    fake.programs.set("k0s", (request, host) => {
+      if (request.argv[1] !== "status") return k0s.program(request, host);
+      const unit = fake.unitTable.get("k0sworker.service");
+      if (unit !== undefined) unit.journal = [...(unit.journal ?? []), `time=${++read} ${line}`].slice(-20);
+      return { exitCode: 1, stderr: "Error: status: not running\n" };
+    });
+    return { fake, messages, context: { ...context, secrets: token("QUJD") } };
+  }
+
+  test("B087: is said while k0s tries it, and after a minute is the failure, with the cure", async () => {
+    const { context, messages, fake } = refusing(UNAUTHORIZED);
+    const before = fake.clock.monotonicMs();
+    const failure = await run(stepsOf(worker), context);
+    expect(failure).toStartWith(
+      "k0s:ready: the cluster refuses the join token (401): it has expired, or was revoked; time=",
+    );
+    expect(messages).toContain(
+      "waiting for k0s to answer: the cluster refuses the join token (401): it has expired, or was revoked",
+    );
+    expect(fake.clock.monotonicMs() - before).toBeLessThan(120_000);
+    expect(failure).not.toContain("QUJD");
+  });
+
+  test("also when k0s stops and is started again over it", async () => {
+    const { context, fake } = refusing("Error: unexpected response status: 401 Unauthorized");
+    const systemd = {
+      ...fake.systemd,
+      status: async (unit: string) => {
+        const found = await fake.systemd.status(unit);
+        const restarts = Math.floor(fake.clock.monotonicMs() / 10_000);
+        return found.ok && found.value.activeState === "active"
+          ? { ...found, value: { ...found.value, restarts } }
+          : found;
+      },
+    };
+    const failure = await run(stepsOf(worker), { ...context, host: { ...fake, systemd } });
+    expect(failure).toStartWith("k0s:ready: the cluster refuses the join token (401)");
+  });
+
+  test("what an earlier token left in the journal is not held against the next one", async () => {
+    const { context, fake } = machine();
+    const steps = stepsOf(worker);
+    expect(await run(steps.slice(0, -1), { ...context, secrets: token("QUJD") })).toBeUndefined();
+    const unit = fake.unitTable.get("k0sworker.service");
+    if (unit === undefined) throw new Error("no unit");
+    unit.journal = [UNAUTHORIZED];
+    expect(await run(steps, { ...context, secrets: token("QUJD") })).toBeUndefined();
+  });
+
+  test("B087: another token is taken by a k0s that still tries the first: it is started anew", async () => {
+    const { context, fake } = machine();
+    const steps = stepsOf(worker).slice(0, -1);
+    expect(await run(steps, { ...context, secrets: token("QUJD") })).toBeUndefined();
+    const from = fake.calls.length;
+    expect(await run(steps, { ...context, secrets: token("REVG") })).toBeUndefined();
+    expect(fake.text("/etc/k0s/join-token")).toBe("REVG\n");
+    const calls = fake.calls.slice(from).filter((call) => /systemd\.(stop|start)/.test(call));
+    expect(calls).toEqual(["systemd.stop k0sworker.service", "systemd.start k0sworker.service"]);
+  });
+
+  test("words of k0s and of the kubelet are known; other troubles are not blamed on the token", () => {
+    expect(isTokenRefused(["cannot create certificate signing request: Unauthorized"])).toBe(true);
+    expect(isTokenRefused(["dial tcp 192.0.2.9:401: connection refused", "took 401 ms", "403 Forbidden"])).toBe(false);
+  });
 });
 
 test("power lost at any call: after the next boot the node is as without it", async () => {

@@ -99,6 +99,16 @@ async function checkToken(step: TokenStep, context: StepContext): Promise<Result
   return ok(stored.ok && stored.value.trim() !== "" ? "done" : "todo");
 }
 
+/** k0s reads it when it starts: one that still tries an earlier token is stopped, and started by a later step. */
+async function writeToken(step: TokenStep, context: StepContext): Promise<Result<void, AppError>> {
+  const { host } = context;
+  const written = await writeAll([step.file], context);
+  if (!written.ok) return written;
+  const status = await host.systemd.status(service(step.unit));
+  if (!status.ok || status.value.loadState === "not-found" || !isUp(status.value)) return ok(undefined);
+  return host.systemd.stop(service(step.unit));
+}
+
 type Installed = "absent" | "other" | "same";
 
 async function installedUnit(step: InstallStep, host: Host): Promise<Result<Installed, AppError>> {
@@ -199,7 +209,7 @@ export const k0sExecutors: Executors<K0sStep> = {
   "k0s:token": {
     argv: () => [],
     check: checkToken,
-    run: (step, context) => writeAll([step.file], context),
+    run: writeToken,
   },
   "k0s:install": {
     argv: (step) => [[K0S_BINARY, ...step.argv]],
@@ -222,7 +232,7 @@ export const k0sExecutors: Executors<K0sStep> = {
     check: async (step, { host }) =>
       ok(answered.has(step) || (await whatIsMissing(host)) === undefined ? "done" : "todo"),
     run: async (step, context) => {
-      const ready = await waitUntilReady(context, { unit: step.unit });
+      const ready = await waitUntilReady(context, { unit: step.unit, isJoining: step.isJoining });
       if (ready.ok) answered.add(step);
       return ready;
     },

@@ -1,7 +1,9 @@
 /** The rendered ClusterConfig against k0s's schema: k0s silently drops most misspelt keys, so Corium says them. */
+import type { Document } from "../config/document.ts";
 import { nearest } from "../config/names.ts";
 import { formatPath, getAt, type Path } from "../config/path.ts";
 import type { Finding } from "../kit/finding.ts";
+import { joins } from "./argv.ts";
 import { isMap, valueAt } from "./merge.ts";
 import { clusterConfigViolations, type SchemaPath, type Violation } from "./schema.ts";
 
@@ -75,6 +77,28 @@ function lintLoadBalancingPort(config: unknown, patch: unknown): readonly Findin
       path: formatPath(["k0s", "patch", ...(getAt(patch, at) === undefined ? at.slice(0, 3) : at)]),
       message: `node-local load balancing would listen on ${API_PORT}, where the API of the node is`,
       hint: "give another port, for example 7445",
+    },
+  ];
+}
+
+/**
+ * Several controllers need something that leads to all of them (facts: section 5, "HA needs one of"): otherwise agents reach
+ * the one that they joined by. Only a controller that joins is known to be one of several.
+ */
+export function lintReach(document: Document, config: unknown): readonly Finding[] {
+  if (document.role === "worker" || !joins(document)) return [];
+  const network = ["spec", "network"];
+  const isOn = (section: string): boolean => valueAt(config, [...network, section, "enabled"]) === true;
+  if (isOn("controlPlaneLoadBalancing") || isOn("nodeLocalLoadBalancing")) return [];
+  if (valueAt(config, ["spec", "api", "externalAddress"]) !== undefined) return [];
+  return [
+    {
+      severity: "warning",
+      code: "no-balancer",
+      path: "cluster.endpoint",
+      message:
+        "several controllers and nothing in front of them: workers, and what asks for logs, reach one of them only",
+      hint: "ha; or cluster.endpoint of a load balancer for 6443, 9443 and 8132; or nodeLocalLoadBalancing in k0s.patch",
     },
   ];
 }

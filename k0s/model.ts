@@ -35,6 +35,7 @@ export interface ConfigStep extends StepBase {
 export interface TokenStep extends StepBase {
   readonly kind: "k0s:token";
   readonly file: RenderedFile;
+  readonly unit: K0sUnit;
 }
 
 export interface InstallStep extends StepBase {
@@ -54,6 +55,8 @@ export interface StartStep extends StepBase {
 export interface ReadyStep extends StepBase {
   readonly kind: "k0s:ready";
   readonly unit: K0sUnit;
+  /** By a token, which the cluster may refuse. */
+  readonly isJoining: boolean;
 }
 
 export type K0sStep = ManifestsStep | ConfigStep | TokenStep | InstallStep | StartStep | ReadyStep;

@@ -20,14 +20,14 @@ export function planK0s(document: Document, rendered: RenderedK0s): readonly K0s
   }
   const token = rendered.files.find((file) => file.path === K0S_JOIN_TOKEN);
   if (token !== undefined) {
-    steps.push({ kind: "k0s:token", id: "k0s:token", title: "store the join token", file: token });
+    steps.push({ kind: "k0s:token", id: "k0s:token", title: "store the join token", file: token, unit });
   }
   const files = rendered.files.filter((file) => file.path.startsWith(`${UNIT_FOLDER}/`));
   const argv = rendered.installArgv;
   steps.push(
     { kind: "k0s:install", id: "k0s:install", title: `install the ${unit} service`, unit, argv, files },
     { kind: "k0s:start", id: "k0s:start", title: `start ${unit}`, unit },
-    { kind: "k0s:ready", id: "k0s:ready", title: "wait until k0s answers", unit },
+    { kind: "k0s:ready", id: "k0s:ready", title: "wait until k0s answers", unit, isJoining: token !== undefined },
   );
   return steps;
 }

@@ -204,3 +204,24 @@ test("what Corium models by itself is clean under k0s's schema, and the same twi
     }),
   );
 });
+
+describe("several controllers", () => {
+  const joining = makeDocument({ role: "controller+worker", join: { tokenFrom: { file: "/t" } } });
+  const codes = (document: typeof joining): readonly string[] =>
+    renderK0s({ document, addresses: {} }).findings.map(({ code, path }) => `${code} ${path}`);
+
+  test("with nothing in front of them are a warning: workers reach one of them only", () => {
+    expect(codes(joining)).toEqual(["no-balancer cluster.endpoint"]);
+  });
+
+  test("with a virtual address, an endpoint or node-local load balancing are none; nor is one alone, or a worker", () => {
+    const ha = { enabled: true, virtualIP: "192.0.2.9/24", authPass: "x", unicastPeers: [] };
+    const cluster = { name: "c", endpoint: "k8s.example.net", subjectAltNames: [] };
+    const proxy = { enabled: true, envoyProxy: { apiServerBindPort: 7445 } };
+    expect(codes({ ...joining, ha, cluster })).toEqual([]);
+    expect(codes({ ...joining, cluster })).toEqual([]);
+    expect(codes({ ...joining, k0s: { patch: { spec: { network: { nodeLocalLoadBalancing: proxy } } } } })).toEqual([]);
+    expect(codes(makeDocument({ role: "controller" }))).toEqual([]);
+    expect(codes({ ...joining, role: "worker" })).toEqual([]);
+  });
+});

@@ -5,7 +5,7 @@ import type { RenderedFile } from "../kit/rendered.ts";
 import { installArgv, joins } from "./argv.ts";
 import { clusterConfig } from "./cluster-config.ts";
 import { addressHold } from "./hold.ts";
-import { lintConfig } from "./lint.ts";
+import { lintConfig, lintReach } from "./lint.ts";
 import { K0S_CONFIG, K0S_JOIN_TOKEN, K0S_MANIFESTS } from "./paths.ts";
 import { writeYaml } from "./yaml.ts";
 
@@ -47,7 +47,7 @@ export function renderK0s(input: { readonly document: Document; readonly address
   if (document.role !== "worker") {
     const config = clusterConfig(document, addresses);
     files.push({ path: K0S_CONFIG, mode: PRIVATE, content: writeYaml(config) });
-    findings.push(...lint(config));
+    findings.push(...lint(config), ...lintReach(document, config));
   }
   if (joins(document)) {
     const field = document.join?.tokenFrom === undefined ? "join.token" : "join.tokenFrom";

@@ -212,6 +212,10 @@ export const PLANNING_CODES = {
     meaning: "the patch has a key that k0s does not know",
     cure: "the hint names the nearest key that k0s knows",
   },
+  "no-balancer": {
+    meaning: "one of several controllers, and nothing leads to all of them",
+    cure: "ha; or cluster.endpoint of a load balancer; or node-local load balancing by k0s.patch",
+  },
   "port-taken": { meaning: "the patch gives somebody the port of the node's API", cure: "another port, e.g. 7445" },
 } as const satisfies Readonly<Record<string, { readonly meaning: string; readonly cure: string }>>;
 

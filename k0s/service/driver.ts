@@ -12,12 +12,15 @@ import { chartProgress, type ChartState, parseCharts } from "../charts.ts";
 import type { K0sStatus } from "../model.ts";
 import { parseStatus, parseVersion } from "../parse.ts";
 import { K0S_BINARY, type K0sUnit } from "../paths.ts";
+import { isTokenRefused, TOKEN_REFUSED, TOKEN_REFUSED_HINT } from "../refused-token.ts";
 
 const PROBE_TIMEOUT_MS = 10_000;
 const POLL_MS = 2_000;
 /** Images are pulled and etcd may have to be joined before k0s answers. */
 const READY_TIMEOUT_MS = 15 * 60_000;
 const JOURNAL_LINES = 20;
+/** A token may be known to one controller a moment later than to another. */
+const REFUSED_MS = 60_000;
 
 /** What an effect may use that only waits and reports. */
 export type Waiting = Pick<StepContext, "host" | "report">;
@@ -111,12 +114,13 @@ export async function whatIsMissing(host: Host): Promise<string | undefined> {
 /** Waits until k0s answers: its unit stays up, then its status, then the API. Says what it waits for. */
 export async function waitUntilReady(
   context: Waiting,
-  options: { readonly unit: K0sUnit; readonly timeoutMs?: number },
+  options: { readonly unit: K0sUnit; readonly timeoutMs?: number; readonly isJoining?: boolean },
 ): Promise<Result<void, AppError>> {
   const { host } = context;
   const { unit } = options;
   const first = await host.systemd.status(service(unit));
   if (!first.ok) return first;
+  const token = options.isJoining === true ? await watchToken(host, unit) : undefined;
   return waitFor(context, {
     what: "k0s to answer",
     unit,
@@ -124,12 +128,33 @@ export async function waitUntilReady(
     probe: async () => {
       const now = await host.systemd.status(service(unit));
       if (!now.ok) return now;
+      const refusal = await token?.();
+      if (refusal?.ok === false) return refusal;
       const isFailing = now.value.activeState === "failed" || now.value.restarts > first.value.restarts;
-      if (isFailing) return looped(host, unit, now.value);
+      // A refused token makes some versions of k0s loop, and others try for ever.
+      if (isFailing && refusal === undefined) return looped(host, unit, now.value);
       if (!isUp(now.value)) return ok(`${unit} is ${now.value.activeState}`);
-      return ok(await whatIsMissing(host));
+      const missing = await whatIsMissing(host);
+      return ok(missing === undefined ? undefined : (refusal?.value ?? missing));
     },
   });
+}
+
+/** Each call: whether the journal has a refusal that was not there at first; an error when it goes on for a minute. */
+async function watchToken(host: Host, unit: K0sUnit): Promise<() => Promise<Result<string, AppError> | undefined>> {
+  const tail = async (): Promise<readonly string[]> => {
+    const lines = await host.systemd.journalTail(service(unit), JOURNAL_LINES);
+    return lines.ok ? lines.value : [];
+  };
+  const before = await tail();
+  let sinceMs: number | undefined;
+  return async () => {
+    const journal = await tail();
+    if (!isTokenRefused(journal, before)) return undefined;
+    sinceMs ??= host.clock.monotonicMs();
+    if (host.clock.monotonicMs() - sinceMs < REFUSED_MS) return ok(TOKEN_REFUSED);
+    return fail("join-refused", TOKEN_REFUSED, { details: journal, hint: TOKEN_REFUSED_HINT });
+  };
 }
 
 /** Stops and starts it with the files that are there now, and waits until it answers. */
