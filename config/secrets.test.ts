@@ -161,3 +161,13 @@ test("a token or a key that was pasted into another field is not shown; a device
   for (const plain of ["/dev/disk/by-id/ata-Samsung_SSD_870_EVO_S62B", "9e107d9d372bb6826bd81d3542a419d69e107d9d"])
     expect(messageOf(plain)).toContain(plain);
 });
+
+test("B050: a VRRP password that keepalived would cut to eight characters is refused, inline and from a source", () => {
+  const document = (pass: string): string =>
+    `role: controller\ncluster: {endpoint: 192.0.2.9}\nha: {enabled: true, virtualIP: 192.0.2.9/24, authPass: ${pass}}\n`;
+  const problems = (pass: string) => parseDocument(document(pass), { nowMs }).findings.map(({ path }) => path);
+  expect(problems("secret12")).toEqual([]);
+  expect(problems("secret123A")).toEqual(["ha.authPass"]);
+  const secret = new Secret("ha.authPassFrom", "secret123A");
+  expect(checkResolvedSecret("ha.authPassFrom", secret, { nowMs })).toMatchObject({ error: { code: "secret-form" } });
+});

@@ -45,8 +45,11 @@ export function goneAddresses(recorded: RecordedAddresses, present: readonly str
   return [...wanted].filter((address) => !present.some((other) => isSameAddress(address, other)));
 }
 
-const pick = (addresses: readonly LinkAddress[], vip: string | undefined): LinkAddress | undefined =>
-  addresses.find((address) => vip === undefined || !isSameAddress(address.address, vip));
+/** One that stays; only for want of it another one. Never the virtual one. */
+function pick(addresses: readonly LinkAddress[], vip: string | undefined): LinkAddress | undefined {
+  const own = addresses.filter((address) => vip === undefined || !isSameAddress(address.address, vip));
+  return own.find(({ isPassing }) => isPassing !== true) ?? own[0];
+}
 
 export const familyOf = (addressOrCidr: string): 4 | 6 => (addressOrCidr.includes(":") ? 6 : 4);
 

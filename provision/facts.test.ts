@@ -17,6 +17,14 @@ describe("facts", () => {
     expect(links.ok && links.value.filter(isNic).map((link) => link.name)).toEqual(["eth0"]);
   });
 
+  test("an address on its way out, as keepalived makes an IPv6 one, is told from those that stay", async () => {
+    const links = parseLinks(await fixture("ip-j-addr-passing.json"));
+    const passing = (links.ok ? links.value : []).flatMap(({ addresses }) =>
+      addresses.filter(({ isPassing }) => isPassing),
+    );
+    expect(passing.map(({ address }) => address).toSorted()).toEqual(["10.0.0.77", "fd00::77"]);
+  });
+
   test("the default route is the IPv4 one with the lowest metric", async () => {
     const four = parseRoutes(await fixture("ip-j-route-4.json"), 4);
     const six = parseRoutes(await fixture("ip-j-route-6.json"), 6);

@@ -13,6 +13,8 @@ export interface LinkAddress {
   readonly scope: string;
   /** Leased or advertised: it may be another one tomorrow. */
   readonly isDynamic: boolean;
+  /** Of privacy, on its way out, or somebody else's: nothing to be known by. */
+  readonly isPassing?: true;
 }
 
 export interface Link {
@@ -71,6 +73,9 @@ const addresses = z.array(
           prefixlen: z.number().optional(),
           scope: z.string().default("global"),
           dynamic: z.boolean().default(false),
+          temporary: z.boolean().default(false),
+          deprecated: z.boolean().default(false),
+          dadfailed: z.boolean().default(false),
         }),
       )
       .default([]),
@@ -102,7 +107,7 @@ export function parseLinks(json: string): Result<readonly Link[], AppError> {
         hasCarrier: link.flags.includes("LOWER_UP"),
         isLoopback: link.flags.includes("LOOPBACK"),
         ...(kind === undefined ? {} : { kind }),
-        addresses: link.addr_info.flatMap(({ family, local, prefixlen, scope, dynamic }) =>
+        addresses: link.addr_info.flatMap(({ family, local, prefixlen, scope, dynamic, ...flags }) =>
           local === undefined || prefixlen === undefined || (family !== "inet" && family !== "inet6")
             ? []
             : [
@@ -112,6 +117,7 @@ export function parseLinks(json: string): Result<readonly Link[], AppError> {
                   prefix: prefixlen,
                   scope,
                   isDynamic: dynamic,
+                  ...(flags.temporary || flags.deprecated || flags.dadfailed ? { isPassing: true as const } : {}),
                 },
               ],
         ),

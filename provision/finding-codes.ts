@@ -186,6 +186,10 @@ export const PLANNING_CODES = {
     meaning: "the virtual address is an address of the node itself",
     cure: "a free address: the virtual one belongs to no node",
   },
+  "peer-own": {
+    meaning: "the node itself is among the peers that it sends VRRP to",
+    cure: "the other controllers only; each document has another list",
+  },
   "vip-gateway": { meaning: "the virtual address is the gateway", cure: "a free address" },
   "vip-taken": { meaning: "somebody answers for the virtual address already", cure: "a free address" },
   "vrid-taken": {

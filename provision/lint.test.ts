@@ -68,7 +68,7 @@ describe("lint", () => {
     expect(finding?.message).toContain("eth0");
   });
 
-  test("a virtual address off the subnet, at its edge, own, or the gateway is refused", () => {
+  test("B049: a virtual address off the subnet, at its edge, own, or the gateway is refused", () => {
     expect(codes(ha("10.0.0.5/24"))).toEqual(["vip-off-subnet"]);
     expect(codes(ha("192.168.1.255/24"))).toEqual(["vip-boundary"]);
     expect(codes(ha("192.168.1.0/24"))).toEqual(["vip-boundary"]);
@@ -86,6 +86,14 @@ describe("lint", () => {
     expect(taken).toMatchObject({ code: "vip-taken", path: "ha.virtualIP" });
     expect(taken?.message).toContain("52:54:00:00:00:02");
     expect(codes(ha("192.168.1.50/24"), machine(), probes, true)).toEqual([]);
+  });
+
+  test("one list of peers for all controllers names each to itself: k0s would refuse it after the disks were made", () => {
+    const peers = ["192.168.1.11", "192.168.1.10"];
+    expect(lint(ha("192.168.1.50/24", { unicastPeers: peers }))).toMatchObject([
+      { code: "peer-own", severity: "error", path: "ha.unicastPeers[1]" },
+    ]);
+    expect(codes(ha("192.168.1.50/24", { unicastPeers: ["192.168.1.11"] }))).toEqual([]);
   });
 
   test("B052: two clusters on one network pick the same virtual router id and fight", () => {
@@ -194,6 +202,14 @@ describe("recorded addresses", () => {
     const recorded = recordAddresses(ha("fd00::50/64", { unicastPeers: ["fd00::11"] }), holder);
     expect(new Set(Object.values(recorded))).toEqual(new Set(["fd00::10"]));
     expect(Object.keys(recorded).toSorted()).toEqual(["apiAddress", "nodeIp", "peerAddress", "unicastSourceIp"]);
+  });
+
+  test("B046: nor one of privacy or on its way out, while there is another", () => {
+    const passing = { ...address("fd00::99/64"), isPassing: true as const };
+    const link = { ...nic("eth0"), addresses: [passing, address("fd00::10/64")] };
+    expect(recordAddresses(ha("fd00::50/64"), machine({ links: [link] })).nodeIp).toBe("fd00::10");
+    const only = machine({ links: [{ ...link, addresses: [passing] }] });
+    expect(recordAddresses(ha("fd00::50/64"), only).nodeIp).toBe("fd00::99");
   });
 
   test("B181: what was recorded and is on no interface any more is found", () => {

@@ -242,6 +242,11 @@ function lintHa({ document, facts, probes, hasK0sRecord }: LintInput): Finding[]
       findings.push(error("vip-boundary", path, `'${vip}' is the network or broadcast address of ${link.name}`));
     }
   }
+  ha.unicastPeers.forEach((peer, at) => {
+    if (!facts.links.some((each) => each.addresses.some(({ address }) => isSameAddress(address, peer)))) return;
+    const message = `'${peer}' is an address of this node itself, and k0s refuses its own among its peers`;
+    findings.push(error("peer-own", `ha.unicastPeers[${at}]`, message, "name the other controllers only"));
+  });
   // After k0s was started once, keepalived may hold the address on this very node.
   if (!hasK0sRecord) {
     if (facts.links.some((each) => each.addresses.some(({ address }) => isSameAddress(address, vip)))) {

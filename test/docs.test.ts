@@ -5,9 +5,9 @@ import { dirname, join } from "node:path";
 import { interpret } from "../cctl/cctl.main.ts";
 import { parseDocument } from "../config/load.ts";
 import { contradictions, holdingsOf, pageOf } from "./field-reports.ts";
-import { blocksOf, commandsOf, guides, readGuide, root } from "./support/guides.ts";
+import { blocksOf, commandsOf, pages, readGuide, root } from "./support/guides.ts";
 
-const blocks = (await Promise.all(guides.map(readGuide))).flat();
+const blocks = (await Promise.all(pages.map(readGuide))).flat();
 const script = await Bun.file(join(root, "dev")).text();
 
 describe("the guides", () => {
@@ -46,7 +46,7 @@ describe("the guides", () => {
 
   test("each link leads to a page of this tree", async () => {
     const missing: string[] = [];
-    for (const page of guides) {
+    for (const page of pages) {
       const text = await Bun.file(join(root, page)).text();
       for (const [, target] of text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)) {
         if (!existsSync(join(root, dirname(page), target ?? ""))) missing.push(`${page}: ${target}`);

@@ -88,6 +88,12 @@ export const AREAS: readonly ReportArea[] = [
       report("B042", "two nodes hold the virtual address, and nobody notices"),
       report("B046", "the virtual address ends up as an address of the node"),
       report("B047", "etcd's address moves away with the virtual address"),
+      report(
+        "B048",
+        "another virtual address on a living cluster leaves the old one behind and the new one unreachable",
+      ),
+      report("B049", "the virtual address is never set, because of its link or its network, and nothing says why"),
+      report("B050", "a long VRRP password is silently cut, so that different ones match"),
       report("B052", "two clusters on one network announce the same virtual router and fight"),
     ],
   },

@@ -6,6 +6,9 @@ export const root = join(import.meta.dir, "../..");
 /** Every page for people; architecture.md and the generated pages have tests of their own. */
 export const guides = ["README.md", "docs/first-node.md", "docs/cctl.md"] as const;
 
+/** Those, and pages without commands to follow. */
+export const pages = [...guides, "docs/overlay-and-ha.md"] as const;
+
 export interface Block {
   readonly page: string;
   readonly line: number;
