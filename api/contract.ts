@@ -314,6 +314,20 @@ export interface ControlPlaneAnswer {
   readonly leader?: string;
 }
 
+export interface CordonAnswer {
+  readonly node: string;
+  /** As it is now. */
+  readonly cordoned: boolean;
+  /** False: it was so before. */
+  readonly changed: boolean;
+}
+
+export interface DrainAnswer {
+  /** The node. */
+  readonly draining: string;
+  readonly operation: string;
+}
+
 export interface KubeconfigAnswer {
   /** YAML; whoever has it may do anything to the cluster. */
   readonly kubeconfig: string;

@@ -1,13 +1,20 @@
 /** The commands that make a node do one thing. */
 import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
-import type { OperationsAnswer, ReplaceAnswer } from "../api/contract.ts";
-import type { Arguments } from "./arguments.ts";
+import type { CordonAnswer, OperationsAnswer, ReplaceAnswer } from "../api/contract.ts";
+import type { Arguments, FlagSpec } from "./arguments.ts";
+import { printAnswer } from "./answers.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { isYes } from "./fingerprint.ts";
 import { followOperation } from "./follow.ts";
 import { printable } from "./printable.ts";
+
+const nodeFlag: FlagSpec = {
+  name: "node",
+  value: "NAME",
+  help: "as Kubernetes calls it; default the controller itself, where it takes pods",
+};
 
 export const actingCommands: readonly CctlCommand[] = [
   {
@@ -33,6 +40,27 @@ export const actingCommands: readonly CctlCommand[] = [
     summary: "switch the node off",
     flags: [],
     run: (context, given) => act(context, given, "/v1/lifecycle/shutdown", "shut down"),
+  },
+  {
+    words: ["cordon"],
+    operands: "ADDR",
+    summary: "let no new pods come to a node, through a controller",
+    flags: [{ name: "undo", help: "let them come again, as uncordon does" }, nodeFlag],
+    run: (context, given) => cordon(context, given, given.flags.has("undo")),
+  },
+  {
+    words: ["uncordon"],
+    operands: "ADDR",
+    summary: "let new pods come again to a node that was cordoned so",
+    flags: [nodeFlag],
+    run: (context, given) => cordon(context, given, true),
+  },
+  {
+    words: ["drain"],
+    operands: "ADDR",
+    summary: "cordon a node and have its pods go elsewhere; nothing is forced",
+    flags: [nodeFlag],
+    run: drain,
   },
   {
     words: ["disk", "replace"],
@@ -61,6 +89,39 @@ export const actingCommands: readonly CctlCommand[] = [
     run: retry,
   },
 ];
+
+const nodeBody = (given: Arguments): object => {
+  const node = given.flags.get("node");
+  return node === undefined ? {} : { node };
+};
+
+/** It takes nothing away from anybody, so nobody is asked. */
+async function cordon(context: Context, given: Arguments, isUndo: boolean): Promise<Result<number, AppError>> {
+  const client = await clientFor(context, given.positionals[0] ?? "");
+  if (!client.ok) return client;
+  const answer = await client.value.post(`/v1/lifecycle/cordon${isUndo ? "?undo=true" : ""}`, nodeBody(given));
+  if (!answer.ok) return answer;
+  printAnswer<CordonAnswer>(context, answer.value, ({ node, cordoned, changed }) => {
+    const is = cordoned ? "cordoned" : "open to new pods";
+    return `${printable(node)} is ${is}${changed ? "" : ", as it was"}\n`;
+  });
+  return ok(exitStatus.done);
+}
+
+async function drain(context: Context, given: Arguments): Promise<Result<number, AppError>> {
+  const client = await clientFor(context, given.positionals[0] ?? "");
+  if (!client.ok) return client;
+  const agreed = await agree(
+    context,
+    `drain ${given.flags.get("node") ?? "the node itself"} through ${client.value.label}`,
+  );
+  if (!agreed.ok) return agreed;
+  const answer = await client.value.post("/v1/lifecycle/drain", nodeBody(given));
+  if (!answer.ok) return answer;
+  if (context.output === "json") context.io.out(`${answer.value.body.trimEnd()}\n`);
+  const operation = operationOf(answer.value.json);
+  return operation === undefined ? done(context, "asked for") : watch(context, client.value, operation);
+}
 
 async function cancel(context: Context, given: Arguments): Promise<Result<number, AppError>> {
   const node = given.positionals[0] ?? "";

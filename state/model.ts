@@ -17,7 +17,16 @@ export type Requester =
     };
 
 export type OperationKind =
-  "install" | "bootstrap" | "apply" | "reboot" | "shutdown" | "enroll" | "baseline-adopt" | "disk-replace" | "reset";
+  | "install"
+  | "bootstrap"
+  | "apply"
+  | "reboot"
+  | "shutdown"
+  | "enroll"
+  | "baseline-adopt"
+  | "disk-replace"
+  | "reset"
+  | "drain";
 
 export type OperationPhase =
   "pending" | "running" | "awaiting-confirmation" | "succeeded" | "failed" | "rolled-back" | "cancelled";

@@ -25,6 +25,7 @@ export function closeAbandoned(state: State, nowMs: number): void {
         break;
       case "apply":
       case "enroll":
+      case "drain":
       case "baseline-adopt": {
         const at = message === undefined ? "" : ` (${message})`;
         const failureReason = `the machine or the program stopped in the middle${at}`;

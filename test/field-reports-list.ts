@@ -261,6 +261,10 @@ export const AREAS: readonly ReportArea[] = [
   {
     name: "Day two",
     reports: [
+      report(
+        "B101",
+        "the only node of a cluster is drained, which can never end; or a budget stops it, and nobody says which",
+      ),
       report("B165", "the plan says that nothing changes, the apply changes something"),
       report("B166", "a bad change cuts the node off, and there is no way back but going there", {
         later: "applies that undo themselves unless confirmed, and going back to the document before",

@@ -1,6 +1,7 @@
 import type { Route } from "../route.ts";
 import { ACCESS_ROUTES } from "./access.ts";
 import { CONFIG_ROUTES } from "./config.ts";
+import { CORDON_ROUTES } from "./cordon.ts";
 import { DISK_ROUTES } from "./disks.ts";
 import { EVENT_ROUTES } from "./events.ts";
 import { INSTALL_ROUTES } from "./install.ts";
@@ -23,6 +24,7 @@ export const ROUTES: readonly Route[] = [
   ...SERVICE_ROUTES,
   ...LOG_ROUTES,
   ...LIFECYCLE_ROUTES,
+  ...CORDON_ROUTES,
   ...ACCESS_ROUTES,
   ...RESET_ROUTES,
   ...INSTALL_ROUTES,

@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { parseAllDocuments } from "yaml";
 import { callApi, type ApiReply, type KubeConfig } from "./api-client.ts";
 import { at, configYaml, listAt, textAt } from "./config.ts";
+import { cordon, drain } from "./drain.ts";
+import type { KubectlResult } from "./kubectl-result.ts";
 import { parseFlags, type FlagSpec, type Parsed } from "./flags.ts";
 import { findResource, pathOf, resourceOf, type KubeObject, type Resource } from "./resources.ts";
 import { adminConfig, readRuntime } from "./runtime.ts";
@@ -18,19 +20,16 @@ const FLAGS: readonly FlagSpec[] = [
   { name: "patch", short: "p", type: "string", help: "the patch" },
   { name: "type", type: "string", help: "merge only", fallback: "merge" },
   { name: "wait", type: "bool", help: "wait until it is gone", fallback: "true" },
-  { name: "timeout", type: "duration", help: "how long", fallback: "60s" },
+  { name: "timeout", type: "duration", help: "how long; 0s is without end", fallback: "0s" },
+  { name: "ignore-daemonsets", type: "bool", help: "of drain", fallback: "false" },
+  { name: "delete-emptydir-data", type: "bool", help: "of drain", fallback: "false" },
+  { name: "force", type: "bool", help: "of drain", fallback: "false" },
   { name: "raw", type: "string", help: "a path of the API, its answer as it is" },
   { name: "request-timeout", type: "string", help: "of one request", fallback: "0" },
   { name: "server-side", type: "bool", help: "accepted", fallback: "false" },
   { name: "overwrite", type: "bool", help: "of label and taint", fallback: "false" },
   { name: "kubeconfig", type: "string", help: "accepted, the admin's is used" },
 ];
-
-export interface KubectlResult {
-  readonly out: string;
-  readonly err: string;
-  readonly exitCode: number;
-}
 
 const failed = (err: string): KubectlResult => ({ out: "", err: `${err}\n`, exitCode: 1 });
 
@@ -54,9 +53,14 @@ export async function kubectlCommand(argv: readonly string[]): Promise<KubectlRe
         return await patch(context, words);
       case "label":
         return await label(context, words);
+      case "cordon":
+      case "uncordon":
+        return await cordon(context, words[0] ?? "", verb === "cordon");
+      case "drain":
+        return await drain(context, words[0] ?? "");
       default:
         return failed(
-          `error: unknown command "${verb}" for "kubectl" (k0s-sim knows get, delete, apply, patch, label)`,
+          `error: unknown command "${verb}" for "kubectl" (k0s-sim knows get, delete, apply, patch, label, cordon, uncordon, drain)`,
         );
     }
   } catch (error) {

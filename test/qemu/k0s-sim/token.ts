@@ -79,7 +79,8 @@ function randomToken(length: number): string {
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
 
-const durationMs = (text: string): number =>
+/** A duration as Go writes it. */
+export const durationMs = (text: string): number =>
   [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)].reduce(
     (sum, part) => sum + Number(part[1]) * (UNIT_MS[part[2] ?? ""] ?? 0),
     0,
