@@ -190,6 +190,20 @@ async function readArgument(
   return { ok: false, error: { ...appError("http-status", `the server answered ${status}`), retryable } };
 }
 
+/**
+ * The certificates of `corium.config.ca=`, PEM; undefined without the argument. A file that is named and is not there is a
+ * failure.
+ */
+export async function readSiteAuthority(
+  host: Host,
+  { boot, cmdline }: Pick<SourceContext, "boot" | "cmdline">,
+): Promise<Result<string | undefined, AppError>> {
+  const value = argumentValue(parseCmdline(cmdline), "corium.config.ca");
+  if (value === undefined || value === "") return ok(undefined);
+  const read = await readNamed(host, value, boot);
+  return read.ok ? ok(read.value === null ? undefined : decodeText(read.value)) : read;
+}
+
 /** A file that the kernel command line names is wanted: its absence is a failure. Paths are tried on the medium too. */
 async function readNamed(host: Host, value: string, boot: BootFacts | undefined): Promise<Read> {
   const medium = boot?.medium?.mountPoint;

@@ -97,5 +97,8 @@ export const KEPT_ETC = [
   "/etc/ssh/",
 ] as const;
 
+/** Certificates of the site, PEM: trusted beside the system's when a secret is fetched. Kept over boots. */
+export const SITE_AUTHORITY = "/etc/corium/site-ca.pem";
+
 export const isKept = (path: string): boolean =>
   KEPT_ETC.some((kept) => (kept.endsWith("/") ? path.startsWith(kept) : path === kept));

@@ -8,6 +8,7 @@ import type { ClockFloor } from "./clock.ts";
 import type { MachineFacts, Network, Route } from "./facts.ts";
 import { appError, fail } from "../kit/app-error.ts";
 import { err, ok } from "../kit/result.ts";
+import { SITE_AUTHORITY } from "../kit/paths.ts";
 import { Secret } from "../kit/secret.ts";
 import { parseDuration } from "../config/duration.ts";
 import { judgeClock } from "./clock.ts";
@@ -200,11 +201,13 @@ async function attemptSecret(host: Host, { path, source }: SecretSourceField): P
     bearer = new Secret(`${path}.authFile`, auth.text);
   }
   const url = source.url ?? "";
+  const authority = await host.files.readText(SITE_AUTHORITY, { maxBytes: 1_048_576 });
   const answer = await host.http({
     url,
     timeoutMs: 30_000,
     maxBytes: 1_048_576,
     ...(bearer === undefined ? {} : { bearer }),
+    ...(authority.ok ? { trust: authority.value } : {}),
   });
   if (!answer.ok) return judgeHttpError(answer.error, shownUrl(url), await isClockSynced(host));
   return judgeStatus(answer.value.status, new TextDecoder().decode(answer.value.body), shownUrl(url));

@@ -117,6 +117,20 @@ describe("resolving", () => {
     expect(text).not.toContain("s3cret");
   });
 
+  test("the certificates of the site, kept at the installation, are trusted for a secret's server", async () => {
+    const host = fakeHost({ files: { "/etc/corium/site-ca.pem": "PEM of the site" } });
+    const trusted: (string | undefined)[] = [];
+    host.setHttp(async ({ trust }) => {
+      trusted.push(trust);
+      return ok({ status: 200, body: new TextEncoder().encode("t\n"), url: "" });
+    });
+    const get = () => resolveSecrets(host, [field("a", { url: "https://v/" })], { report: () => {} });
+    await get();
+    await host.files.remove("/etc/corium/site-ca.pem");
+    await get();
+    expect(trusted).toEqual(["PEM of the site", undefined]);
+  });
+
   test("connection refused becomes the value once the server is there", async () => {
     const host = fakeHost();
     let tries = 0;

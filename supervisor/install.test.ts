@@ -91,6 +91,9 @@ function live(
     state,
     done,
     rebooted,
+    put: (path: string, text: string) => {
+      host.put(path, text);
+    },
     repair: () => void (faulty = undefined),
     status: () => parseBootstrapStatus(host.text("/run/corium/bootstrap.json") ?? ""),
   };
@@ -225,6 +228,21 @@ describe("a live system", () => {
     giveConsent(of.state, { atMs: 1, by: "operator ann" });
     expect(await bootstrap({ ...of.services, readInventory: readLargeDisks })).toBe(0);
     expect(consentOf(of.state)).toMatchObject({ by: "operator ann" });
+  });
+
+  test("the site's certificates go along to the disk; a named file that is not there stops it, nothing written", async () => {
+    const of = live(wanted);
+    const services = {
+      ...of.services,
+      readInventory: readLargeDisks,
+      cmdline: "corium.config.ca=/site/ca.pem",
+    };
+    expect(await bootstrap(services)).toBe(1);
+    expect(of.status()?.error?.join("\n")).toContain("corium.config.ca= can't be read");
+    expect(of.done).toEqual([]);
+    of.put("/run/corium/medium/site/ca.pem", "PEM of the site");
+    expect(await bootstrap(services)).toBe(0);
+    expect(await of.services.host.files.readText("/etc/corium/site-ca.pem")).toEqual(ok("PEM of the site"));
   });
 
   test("it holds an installation for no claim: unattended means nobody is there", async () => {

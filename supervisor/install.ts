@@ -6,7 +6,9 @@ import type { InstallPlan } from "../provision/install/plan.ts";
 import type { BootstrapServices } from "./bootstrap-services.ts";
 import type { Obtained } from "./obtain-document.ts";
 import { fail } from "../kit/app-error.ts";
+import { readSiteAuthority } from "../config/driver.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
+import { SITE_AUTHORITY } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { carriedArguments, planInstall } from "../provision/install/plan.ts";
 import { readMarks, releaseMounts } from "../provision/install/remains/driver.ts";
@@ -48,6 +50,8 @@ async function install(
   const { host, state, reporter, paths } = services;
   reporter.say({ state: "running", message: "looking at the machine" });
   await releaseMounts(host);
+  const kept = await keepSiteAuthority(services);
+  if (!kept.ok) return kept;
   const planned = await inspectAndPlanInstall(services, obtained);
   if (!planned.ok) return planned;
   const plan = planned.value;
@@ -75,6 +79,15 @@ async function install(
       if (isLast && consentOf(state)?.disks !== undefined) spendConsent(state, host.clock.nowMs());
     },
   });
+}
+
+/** The medium is gone afterwards, and the secrets of the first boot from disk come from the site's servers too. */
+async function keepSiteAuthority({ host, boot, cmdline }: BootstrapServices): Promise<Result<void, AppError>> {
+  const authority = await readSiteAuthority(host, { boot, cmdline });
+  if (!authority.ok) return fail("site-authority", "corium.config.ca= can't be read", { cause: authority.error });
+  return authority.value === undefined
+    ? ok(undefined)
+    : host.files.write(SITE_AUTHORITY, authority.value, { mode: 0o644 });
 }
 
 export async function inspectAndPlanInstall(

@@ -16,6 +16,9 @@ export interface Wiring {
   readonly ports: ReadonlyMap<number, number>;
 }
 
+/** Of the private segments; each has a port of its own. */
+export const GROUP = "230.7.7.7";
+
 /** A comma ends an option's value unless doubled. */
 const quote = (value: string): string => value.replaceAll(",", ",,");
 
@@ -117,7 +120,7 @@ function networkArguments(options: VmOptions, wiring: Wiring): string[] {
   if (options.lan !== undefined)
     argv.push(
       "-netdev",
-      `socket,id=lan,mcast=230.7.7.7:${options.lan.port},localaddr=127.0.0.1`,
+      `socket,id=lan,mcast=${GROUP}:${options.lan.port},localaddr=127.0.0.1`,
       "-device",
       `virtio-net-pci,netdev=lan,id=nic1,romfile=,mac=${options.lan.mac}`,
     );
