@@ -19,10 +19,13 @@ const BOOT_MS = 600_000;
 /** docs/cctl.md. */
 const EXIT_UNAUTHORISED = 4;
 
-/** Each answer is typed after its question. */
+/** What is typed before the whole question stands there is no answer to it, so a person reads first. */
+const READ_MS = 3000;
+
 const typist =
   ({ console: screen }: Vm) =>
   async (typed: string, answer: RegExp): Promise<RegExpExecArray> => {
+    await Bun.sleep(READ_MS);
     screen.skip();
     screen.send(`${typed}\r`);
     return screen.expect(answer, BOOT_MS);
@@ -65,6 +68,7 @@ async function reKey(vm: Vm): Promise<void> {
   await key("f", /state on .*mounted, checked before[^]*q to go back:/);
   await key("q", /a letter, then Enter:/);
   await key("s", /type: (\S+)\n/);
+  await Bun.sleep(READ_MS);
   screen.send(`${name}\r`);
 }
 

@@ -8,7 +8,6 @@ import { join } from "node:path";
 import type { TestImage } from "./image.ts";
 import { synchronizeClock } from "./inside.ts";
 import { installedSystem } from "./installed.ts";
-import type { Operator } from "./node.ts";
 import type { VmOptions } from "./options.ts";
 import { freePort, startVm, type Vm } from "./vm.ts";
 
@@ -105,13 +104,6 @@ export async function prepareMember(image: TestImage, directory: string, options
       running = undefined;
     },
   };
-}
-
-/** Switched on, claimed, with its document. */
-export async function claimMember(operator: Operator, member: Member): Promise<void> {
-  await member.start();
-  await member.ready();
-  await operator.enroll(member.vm(), member.name, READY_MS, member.document);
 }
 
 /** Addresses of the private segment that are on the node's own links. */
