@@ -11,7 +11,7 @@ export async function acceptDocument(
   origin: "apply" | "install",
 ): Promise<Response | undefined> {
   const { state, host, paths, bootstrap } = services;
-  if ((await bootstrap.state()) === "running") {
+  if ((await bootstrap.settled()) === "running") {
     const operation = state.operations.running()?.id;
     return problem(409, "the node is being provisioned; wait until that ends or fails", {
       reason: "busy",

@@ -61,6 +61,8 @@ export interface ConfigService {
 export interface BootstrapControl {
   /** `running`: it changes the machine right now, and may not be disturbed. */
   state(): Promise<"idle" | "waiting" | "running" | "failed" | "done">;
+  /** As `state`, but one that has begun and said nothing yet is given time to say whether it waits. */
+  settled(): Promise<"idle" | "waiting" | "running" | "failed" | "done">;
   /** Start it again unless it runs: a claim, a document or a retry has come. */
   poke(): Promise<Result<void, AppError>>;
 }

@@ -14,9 +14,13 @@ const POLL_MS = 500;
 /** From the start to the first sign of the process, on a slow machine. */
 const BEGIN_MS = 10_000;
 const BEGIN_POLL_MS = 100;
+/** From its start to its first word: on a slow machine that has just shown its claim code. */
+const FIRST_WORD_MS = 60_000;
 
 export interface BootstrapControl {
   state(): Promise<BootstrapStatus["state"]>;
+  /** As `state`, but one that has begun and said nothing yet is given time to say whether it waits. */
+  settled(): Promise<BootstrapStatus["state"]>;
   read(): Promise<BootstrapStatus | undefined>;
   poke(): Promise<Result<void, AppError>>;
 }
@@ -64,14 +68,22 @@ export function bootstrapControl(host: Host, paths: Paths): BootstrapControl {
       await host.clock.sleep(POLL_MS);
     }
   };
+  const state: BootstrapControl["state"] = async () => {
+    const [status, isRunning] = await Promise.all([read(), isActivating()]);
+    // It has begun and not said anything yet: that is no time to disturb it.
+    if (status === undefined) return isRunning ? "running" : "idle";
+    const isStale = !isRunning && (status.state === "running" || status.state === "waiting");
+    return isStale ? "failed" : status.state;
+  };
   return {
     read,
-    async state() {
-      const [status, isRunning] = await Promise.all([read(), isActivating()]);
-      // It has begun and not said anything yet: that is no time to disturb it.
-      if (status === undefined) return isRunning ? "running" : "idle";
-      const isStale = !isRunning && (status.state === "running" || status.state === "waiting");
-      return isStale ? "failed" : status.state;
+    state,
+    async settled() {
+      const endMs = host.clock.monotonicMs() + FIRST_WORD_MS;
+      while (host.clock.monotonicMs() < endMs && (await read()) === undefined && (await isActivating())) {
+        await host.clock.sleep(POLL_MS);
+      }
+      return state();
     },
     async poke() {
       if (!(await isActivating())) return startAgain();

@@ -279,6 +279,20 @@ describe("bootstrap as the API sees it", () => {
     expect(await control({ files: status_("done") }).control.state()).toBe("done");
   });
 
+  test("a document that comes with the claim code just shown is not refused: a bootstrap that began is heard out", async () => {
+    const { host, control: begun } = control({ units: activating });
+    const sleep = async (ms: number): Promise<void> => {
+      await host.clock.sleep(ms);
+      if (host.clock.monotonicMs() > 5_000) host.put("/run/corium/bootstrap.json", status_("waiting")[path] ?? "");
+    };
+    const path = "/run/corium/bootstrap.json";
+    const patient = bootstrapControl({ ...host, clock: { ...host.clock, sleep } }, paths);
+    expect(await patient.settled()).toBe("waiting");
+    host.drop(path);
+    // Silent for good: it may be at work.
+    expect(await begun.settled()).toBe("running");
+  });
+
   test("it is started again unless it runs", async () => {
     const active = control({ units: { "corium-bootstrap.service": { activeState: "active" } } });
     await active.control.poke();

@@ -123,7 +123,7 @@ async function claim(services: ApiServices, enrolment: Enrolment, body: Body, wi
     };
     return problem(400, sentence(authority.error), { reason: code, problems: [finding] });
   }
-  if (body.document !== undefined && (await services.bootstrap.state()) === "running") {
+  if (body.document !== undefined && (await services.bootstrap.settled()) === "running") {
     return problem(
       409,
       "this node is being provisioned; claim it without a document, or wait until that ends or fails",

@@ -77,8 +77,10 @@ export async function startStoryNode(): Promise<StoryNode> {
     return stored.code ?? "";
   };
 
+  const stage = async () => (state.baseline.get() === undefined ? "waiting" : "done");
   const bootstrap: BootstrapControl = {
-    state: async () => (state.baseline.get() === undefined ? "waiting" : "done"),
+    state: stage,
+    settled: stage,
     read: async () => undefined,
     poke: async () => ok(undefined),
   };

@@ -75,6 +75,7 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
     },
     bootstrap: {
       state: async () => api.bootstrap,
+      settled: async () => api.bootstrap,
       poke: async () => {
         pokes.count += 1;
         return ok(undefined);

@@ -116,13 +116,26 @@ function checkState(part: View, folder: string): readonly string[] {
   return answer === "ok" ? [] : [`corium.db: ${answer}`];
 }
 
-/** Absent, or whole. */
-function checkEnvironment(esp: View, folder: string): readonly string[] {
+/** The boot environment as its file is; undefined when there is none. */
+export function environmentOf(disk: View, finished: Finished, folder: string): Buffer | undefined {
+  return fileOnEsp(partOf(disk, finished, 2), folder);
+}
+
+function fileOnEsp(esp: View, folder: string): Buffer | undefined {
   const image = esp.extract(join(folder, "esp.raw"));
   const file = join(folder, "env");
   rmSync(file, { force: true });
   sh("mcopy", "-n", "-i", image, "::/corium/env", file);
-  if (!existsSync(file)) return [];
-  const env = decodeBootEnv(readFileSync(file));
+  return existsSync(file) ? readFileSync(file) : undefined;
+}
+
+/**
+ * Absent, or whole; or empty, for of a new file on FAT the name is durable before its size is: GRUB, the installer and the
+ * first boot take that for absent (iso/grub.ts, provision/install/table/driver.ts).
+ */
+function checkEnvironment(esp: View, folder: string): readonly string[] {
+  const bytes = fileOnEsp(esp, folder);
+  if (bytes === undefined || bytes.length === 0) return [];
+  const env = decodeBootEnv(bytes);
   return env.ok ? [] : [env.error.message];
 }
