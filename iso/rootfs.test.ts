@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { EXIT_DISABLED, WATCHDOG_MS } from "../api/serve.main.ts";
+import { nodePaths } from "../kit/paths.ts";
 import { installedGrubConfig, mediumGrubConfig } from "./grub.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
@@ -78,6 +79,24 @@ describe("consoles", () => {
       expect(kernels.length).toBeGreaterThan(0);
       for (const line of kernels) expect(line).toMatch(/\$consoles .*\$args/);
     }
+  });
+});
+
+describe("a reset", () => {
+  const { resetIntent, resetErasing } = nodePaths();
+
+  test("its unit runs for as long as the intent is there, at every boot, and is started again when it was killed", () => {
+    const reset = unit("corium-reset.service");
+    expect(valuesOf(reset, "ConditionPathExists")).toEqual([resetIntent]);
+    expect(valuesOf(reset, "WantedBy")).toEqual(["multi-user.target"]);
+    expect(valuesOf(reset, "Restart")).toEqual(["on-abnormal"]);
+    expect(readFileSync(join(lib, "system-preset/00-corium.preset"), "utf8")).toContain("enable corium-reset.service");
+  });
+
+  test("in its middle no bootstrap begins, and from the point of no return k0s does not start", () => {
+    expect(valuesOf(unit("corium-bootstrap.service"), "ConditionPathExists")).toContain(`!${resetIntent}`);
+    for (const name of ["k0scontroller", "k0sworker"])
+      expect(valuesOf(unit(`${name}.service.d/50-corium.conf`), "ConditionPathExists")).toContain(`!${resetErasing}`);
   });
 });
 

@@ -34,6 +34,7 @@ export async function readNodeStanding({ host, state }: ResetReading): Promise<R
   if (hostname === "") return fail("hostname", "the host name can't be read");
   return readStanding(host, {
     hostname,
+    isInService: state?.baseline.get() !== undefined,
     ...(document === undefined ? {} : { storage: document.storage.type }),
     ...(document?.role === undefined ? {} : { role: document.role }),
     ...(peerAddress === undefined ? {} : { peerAddress }),

@@ -184,6 +184,19 @@ describe("what the document says", () => {
   });
 });
 
+test("in the middle of a reset nobody can claim the node, though nobody owns it", async () => {
+  for (const name of ["reset.json", "reset-erasing"]) {
+    const stateDir = newStateDir();
+    mkdirSync(stateDir);
+    writeFileSync(join(stateDir, name), "");
+    const daemon = await start(stateDir);
+    expect([name, existsSync(join(stateDir, "run/enrolment.json"))]).toEqual([name, false]);
+    const claim = { method: "POST", body: "{}", tls: { rejectUnauthorized: false } };
+    expect((await fetch(`https://127.0.0.1:${daemon.port}/v1/enroll`, claim)).status).toBe(409);
+    expect(await stop(daemon)).toBe(0);
+  }
+});
+
 describe("a database that can't be used", () => {
   test("a marker without its database: degraded, nothing is claimed, nothing is made", async () => {
     const stateDir = newStateDir();

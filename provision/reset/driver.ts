@@ -20,6 +20,8 @@ import { K0S_FOLDERS, mountPoints, pointsToFree, readMountUnit } from "./mounts.
 const UNITS = ["k0scontroller", "k0sworker"] as const;
 const UNIT_FOLDER = "/etc/systemd/system";
 const PODS_UNIT = "corium-pods.service";
+/** Of a node that is not in service yet: it would begin in the middle. */
+const BOOTSTRAP_UNIT = "corium-bootstrap.service";
 /** Emptied by us beside what `k0s reset` takes: it leaves them, and another CNI would be started with them (B131). */
 const LEFT_BY_K0S = [
   "/opt/cni/bin",
@@ -31,58 +33,66 @@ const LEFT_BY_K0S = [
 ];
 const TOOL_TIMEOUT_MS = 120_000;
 
-export const eraseExecutors = (paths: Paths, ports: ResetPorts): Executors<EraseStep> => ({
-  "disk:wipe": diskExecutors["disk:wipe"],
-  "reset:stop": {
-    argv: () => [...UNITS.map((unit) => ["systemctl", "stop", service(unit)]), ["systemctl", "stop", PODS_UNIT]],
-    check: async (_, { host }) => isStopped(host),
-    run: async (_, { host }) => stop(host),
-  },
-  "reset:unmount": {
-    argv: () => [],
-    check: async (_, { host }) => {
-      const found = await toFree(host);
-      return found.ok ? ok(found.value.points.length === 0 ? "done" : "todo") : found;
+export function eraseExecutors(paths: Paths, ports: ResetPorts): Executors<EraseStep> {
+  // Once in each process, also where nothing is mounted: at a boot a mount may still be waiting for its disk.
+  let hasFreed = false;
+  return {
+    "disk:wipe": diskExecutors["disk:wipe"],
+    "reset:stop": {
+      argv: () => [BOOTSTRAP_UNIT, ...UNITS.map(service), PODS_UNIT].map((unit) => ["systemctl", "stop", unit]),
+      check: async (_, { host }) => isStopped(host),
+      run: async (_, { host }) => stop(host),
     },
-    run: (_, context) => unmount(context),
-  },
-  "reset:k0s": {
-    argv: () => [[K0S_BINARY, "reset"]],
-    check: async (_, { host }) => isK0sGone(host, paths),
-    run: (_, context) => removeK0s(context, paths, ports),
-  },
-  "reset:scrub": {
-    argv: ({ path, volume }) => scrubArgv(path, volume !== undefined),
-    check: async (step, { host }) => isScrubbed(host, step),
-    run: async (step, { host }) => scrub(host, step),
-  },
-  "reset:files": {
-    argv: () => [],
-    check: async (_, { host }) => {
-      const files = await filesToRemove(host, paths);
-      return files.ok ? ok(files.value.length === 0 ? "done" : "todo") : files;
+    "reset:unmount": {
+      argv: () => [],
+      check: async (_, { host }) => {
+        const found = await toFree(host);
+        return found.ok ? ok(hasFreed && found.value.points.length === 0 ? "done" : "todo") : found;
+      },
+      run: async (_, context) => {
+        const freed = await unmount(context);
+        hasFreed = freed.ok;
+        return freed;
+      },
     },
-    run: (_, context) => removeFiles(context, paths),
-  },
-  "reset:state": {
-    argv: () => [],
-    check: async (_, { host }) => {
-      const marker = await host.files.stat(paths.marker);
-      return marker.ok ? ok(ports.isErased() && marker.value === null ? "done" : "todo") : marker;
+    "reset:k0s": {
+      argv: () => [[K0S_BINARY, "reset"]],
+      check: async (_, { host }) => isK0sGone(host, paths),
+      run: (_, context) => removeK0s(context, paths, ports),
     },
-    run: async (_, { host }) => {
-      // What k0s reset deleted must not come back in a node that is nobody's: that was on another partition.
-      const synced = await host.exec({ argv: ["sync", "--file-system", "/var"], timeoutMs: TOOL_TIMEOUT_MS });
-      if (synced.exitCode !== 0) return fail("sync", `what was deleted can't be made durable: ${failureOf(synced)}`);
-      const erased = ports.isErased() ? ok(undefined) : ports.erase();
-      // Last: a marker without its database, or with an erased one, lets nobody in.
-      return erased.ok ? host.files.remove(paths.marker) : erased;
+    "reset:scrub": {
+      argv: ({ path, volume }) => scrubArgv(path, volume !== undefined),
+      check: async (step, { host }) => isScrubbed(host, step),
+      run: async (step, { host }) => scrub(host, step),
     },
-  },
-});
+    "reset:files": {
+      argv: () => [],
+      check: async (_, { host }) => {
+        const files = await filesToRemove(host, paths);
+        return files.ok ? ok(files.value.length === 0 ? "done" : "todo") : files;
+      },
+      run: (_, context) => removeFiles(context, paths),
+    },
+    "reset:state": {
+      argv: () => [],
+      check: async (_, { host }) => {
+        const marker = await host.files.stat(paths.marker);
+        return marker.ok ? ok(ports.isErased() && marker.value === null ? "done" : "todo") : marker;
+      },
+      run: async (_, { host }) => {
+        // What k0s reset deleted must not come back in a node that is nobody's: that was on another partition.
+        const synced = await host.exec({ argv: ["sync", "--file-system", "/var"], timeoutMs: TOOL_TIMEOUT_MS });
+        if (synced.exitCode !== 0) return fail("sync", `what was deleted can't be made durable: ${failureOf(synced)}`);
+        const erased = ports.isErased() ? ok(undefined) : ports.erase();
+        // Last: a marker without its database, or with an erased one, lets nobody in.
+        return erased.ok ? host.files.remove(paths.marker) : erased;
+      },
+    },
+  };
+}
 
 async function isStopped(host: Host): Promise<Result<StepState, AppError>> {
-  for (const unit of [...UNITS.map(service), PODS_UNIT]) {
+  for (const unit of [BOOTSTRAP_UNIT, ...UNITS.map(service), PODS_UNIT]) {
     const status = await host.systemd.status(unit);
     if (!status.ok) return status;
     if (isUp(status.value)) return ok("todo");
@@ -92,7 +102,7 @@ async function isStopped(host: Host): Promise<Result<StepState, AppError>> {
 
 /** k0s leaves pods and their shims running when it stops (KillMode=process); they hold what is to be unmounted. */
 async function stop(host: Host): Promise<Result<void, AppError>> {
-  for (const unit of UNITS.map(service)) {
+  for (const unit of [BOOTSTRAP_UNIT, ...UNITS.map(service)]) {
     const status = await host.systemd.status(unit);
     if (!status.ok) return status;
     if (status.value.loadState === "not-found") continue;
@@ -286,18 +296,19 @@ async function filesToRemove(host: Host, paths: Paths): Promise<Result<readonly 
   ]);
 }
 
-const DAEMONS = ["corium-bootstrap.service", "corium-apid.service"];
+const API_UNIT = "corium-apid.service";
+/** For those who follow the operation: they learn that it is about to end for them. */
+const LAST_WORD_MS = 2_000;
 
 /**
  * Only the kept part of /etc: what lies in the live one is gone with the restart, and the image's own files are below it.
- * The daemons go first; they would write some of it again.
+ * The API goes first; it would write some of it again.
  */
 async function removeFiles({ host, report }: StepContext, paths: Paths): Promise<Result<void, AppError>> {
   report("the API ends now; the node restarts, unclaimed, and shows a new code");
-  for (const unit of DAEMONS) {
-    const stopped = await host.systemd.stop(unit);
-    if (!stopped.ok && stopped.error.code !== "unit-not-found") return stopped;
-  }
+  await host.clock.sleep(LAST_WORD_MS);
+  const stopped = await host.systemd.stop(API_UNIT);
+  if (!stopped.ok && stopped.error.code !== "unit-not-found") return stopped;
   const networks = await namesIn(host, `${paths.keptEtc}/systemd/network`);
   for (const name of networks.ok ? networks.value : []) {
     const overlay = /^50-corium-(.+)\.netdev$/.exec(name)?.[1];

@@ -165,6 +165,24 @@ describe("stories", () => {
     story.check("drift");
   });
 
+  test("resetting: the plan, a slip, the node's name, and nobody's node", async () => {
+    await claim();
+    node.bootstrap(base);
+    node.machine.put("/proc/self/mounts", "/dev/vda8 /var ext4 rw 0 0\n");
+    await story.type("reset node1 --dry-run --destroy-cluster");
+    const alone = await story.type("reset node1 --yes --confirm node1");
+    expect([alone.status, alone.err.includes("only controller")]).toEqual([1, true]);
+    await story.type("reset node1 --destroy-cluster", { answers: ["shop"] });
+    expect(node.state.baseline.get()).toBeDefined();
+    expect((await story.type("reset node1 --destroy-cluster", { answers: ["node1"] })).status).toBe(0);
+    await node.settled();
+    expect(node.state.baseline.get()).toBeUndefined();
+    expect(node.state.claim.get()).toBeUndefined();
+    expect(node.state.meta.get("held")).toBeDefined();
+    expect(node.machine.calls.filter((call) => call.includes("reboot"))).toEqual(["exec systemctl --no-block reboot"]);
+    story.check("resetting");
+  });
+
   test("two operators: the second one's plan is of yesterday", async () => {
     await claim();
     node.bootstrap(base);

@@ -20,8 +20,11 @@ import { mintServer } from "../../pki/driver.ts";
 import { fingerprintOfPem } from "../../pki/fingerprint.ts";
 import { renderNode } from "../../provision/render.ts";
 import { sha256Of } from "../../state/documents.ts";
+import { openErasable } from "../../state/erase.ts";
 import { type State, openState } from "../../state/open.ts";
 import type { BootstrapControl } from "../../supervisor/bootstrap-control.ts";
+import { carryOutReset } from "../../supervisor/reset.ts";
+import { createResetService } from "../../supervisor/reset-service.ts";
 import { type Collectors, createStatus } from "../../supervisor/status.ts";
 import { nodeVolumes } from "../../supervisor/volumes.ts";
 import { type FakeHost, type FakeUnit, fakeHost } from "../support/fake-host.ts";
@@ -37,6 +40,8 @@ export interface StoryNode {
   readonly services: ApiServices;
   /** What a bootstrap leaves behind: files, units, baseline, marker. */
   readonly bootstrap: (text: string) => void;
+  /** The reset that was begun is over. */
+  readonly settled: () => Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -61,6 +66,7 @@ export async function startStoryNode(): Promise<StoryNode> {
     programs: {
       k0s: k0s.program,
       systemctl: () => "",
+      sync: () => "",
       journalctl: () =>
         `${JSON.stringify({ __REALTIME_TIMESTAMP: "1769860800000000", _SYSTEMD_UNIT: "k0scontroller.service", MESSAGE: "k0s is up" })}\n`,
     },
@@ -119,6 +125,13 @@ export async function startStoryNode(): Promise<StoryNode> {
       resume: (operation, word) => resumeApply(gate, operation, word),
     },
     volumes: nodeVolumes(machine, state),
+    reset: createResetService({
+      host: machine,
+      paths,
+      state,
+      version,
+      readInventory: async () => ok({ disks: [], arrays: [], unknown: [] }),
+    }),
     disks: {
       plan: async () => fail("no-baseline", "this node has no arrays"),
       begin: () => ({ kind: "busy", operation: "none" }),
@@ -132,6 +145,22 @@ export async function startStoryNode(): Promise<StoryNode> {
     door: createDoor(state, machine.clock),
     handle: createApi(services).handle,
   });
+  const readInventory: Parameters<typeof carryOutReset>[0]["readInventory"] = async () =>
+    ok({ disks: [], arrays: [], unknown: [] });
+  // Who follows it has a real connection, and needs a moment of real time for its last words.
+  const clock = { ...machine.clock, sleep: (ms: number) => Bun.sleep(Math.min(ms, 1000)) };
+  let resetting: Promise<number> | undefined;
+  machine.unitTable.set("corium-apid.service", { ...activeUnit, onStop: () => void listener.close() });
+  machine.unitTable.set("corium-reset.service", {
+    ...activeUnit,
+    activeState: "inactive",
+    onStart: () => {
+      const openReal = () => openErasable(real);
+      const common = { paths, version, readInventory, openErasable: openReal, say: () => undefined };
+      resetting = carryOutReset({ ...common, host: { ...machine, clock } });
+      return ok(undefined);
+    },
+  });
   return {
     address: `127.0.0.1:${listener.port}`,
     fingerprint,
@@ -141,7 +170,9 @@ export async function startStoryNode(): Promise<StoryNode> {
     state,
     services,
     bootstrap: (text) => becomeNode(text, { state, machine, marker: real.marker }),
+    settled: async () => void (await resetting),
     async close() {
+      await resetting;
       await listener.close();
       state.close();
       rmSync(folder, { recursive: true });

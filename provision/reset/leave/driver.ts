@@ -97,10 +97,12 @@ export async function readStanding(
     readonly storage?: "etcd" | "sqlite";
     readonly hostname: string;
     readonly peerAddress?: string;
+    /** Recorded: then k0s was installed, whatever became of its unit. */
+    readonly isInService: boolean;
   },
 ): Promise<Result<Standing, AppError>> {
   const { role, storage } = node;
-  let isInstalled = false;
+  let isInstalled = node.isInService;
   for (const unit of UNITS) {
     const found = await host.files.stat(unitFile(unit));
     if (!found.ok) return found;
