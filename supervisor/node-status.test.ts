@@ -169,6 +169,19 @@ describe("status", () => {
     expect((await status(state).node()).storage).not.toHaveProperty("volumes");
   });
 
+  test("a reset that failed in the middle is told, for it is what keeps k0s from starting; one under way is not", async () => {
+    const state = memoryState();
+    inService(state, "role: single\n");
+    const host = machine({ files: { [paths.resetErasing]: "" } });
+    const messages = async () => {
+      const { health } = await status(state, { host }).node();
+      return [health.verdict === "healthy", health.checks.map(({ message }) => message).join("\n")] as const;
+    };
+    expect(await messages()).toEqual([false, expect.stringContaining("a reset has begun to erase this node")]);
+    state.operations.begin({ kind: "reset", requester: { kind: "local" }, version: "1", atMs: 1 });
+    expect((await messages())[1]).not.toContain("a reset has begun");
+  });
+
   test("B172: a recorded document that can't be read any more is told, and what runs is not touched", async () => {
     for (const text of ["role: single\nnode: {name: [", "role: single\nfromTheFuture: true\n"]) {
       const state = memoryState();

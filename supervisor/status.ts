@@ -14,6 +14,7 @@ import { goneAddresses } from "../provision/addresses.ts";
 import type { KnownDocument } from "./known-document.ts";
 import { documentReader } from "./known-document.ts";
 import { k0sVersionReader, readMachine } from "./machine.ts";
+import { isErasing } from "./reset-files.ts";
 
 type Volumes = NonNullable<NodeAnswer["storage"]["volumes"]>;
 
@@ -69,6 +70,13 @@ export function createStatus(input: StatusInput): Status {
       ? ["the recorded document can't be read by this release; what runs is left as it is"]
       : []),
   ];
+  /** k0s is held back then, and nobody would know why. */
+  const halfReset = async (): Promise<readonly string[]> => {
+    const erasing = await isErasing(host, paths);
+    const isUnderWay = state.operations.running()?.kind === "reset";
+    if (!erasing.ok || !erasing.value || isUnderWay) return [];
+    return ["a reset has begun to erase this node and is not over: `cctl reset` it again, or restart it"];
+  };
   const phaseOf = (bootstrap: BootstrapStatus["state"]): Phase => {
     if (problems().length > 0) return "degraded";
     if (isInService()) return "in-service";
@@ -112,7 +120,7 @@ export function createStatus(input: StatusInput): Status {
       ]);
     const phase = phaseOf(bootstrap);
     const checks = judge({
-      problems: problems(),
+      problems: [...problems(), ...(await halfReset())],
       isInService: isInService(),
       bootstrap,
       kubernetes,

@@ -154,7 +154,12 @@ function subject(of: Case, onCall?: () => void, sabotage: Sabotage = {}): Subjec
       "corium-apid.service": { activeState: "active", isEnabled: true },
       "corium-bootstrap.service": {},
       "k0scontroller.service": { onStart: startK0s },
-      "var-lib-k0s.mount": { onStart: mountData, onStop: (fake) => unmount(fake, "/var/lib/k0s") },
+      "var-lib-k0s.mount": {
+        onStart: mountData,
+        onStop: (fake) => {
+          if (sabotage.isUnmountSkipped !== true) unmount(fake, "/var/lib/k0s");
+        },
+      },
     },
   });
 
