@@ -12,7 +12,7 @@ export const API_PORT = 7443;
 export interface ErrorBody {
   /** A sentence that says what to do. */
   readonly error: string;
-  /** Machine-readable: `would-bootstrap`, `claim-first`, `immutable`, `busy`, `patch-overrides`, … */
+  /** Machine-readable: `would-bootstrap`, `claim-first`, `immutable`, `busy`, `patch-overrides`, `coordinated`, … */
   readonly reason?: string;
   readonly problems?: readonly Finding[];
   /** For `reason: immutable`: everything refused, at once. */
@@ -307,10 +307,12 @@ export interface CancelAnswer {
   readonly cancelled: string;
 }
 
-/** Host names. */
 export interface ControlPlaneAnswer {
+  /** Of etcd: host names, unless a patch gives others. */
   readonly members: readonly string[];
-  /** Whose add-ons and manifests count now; absent between two elections. */
+  /** Which of them this node is. */
+  readonly self?: string;
+  /** Host name of the one whose add-ons and manifests count now; absent between two elections. */
   readonly leader?: string;
 }
 

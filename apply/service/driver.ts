@@ -90,7 +90,8 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
   const plan = request.isCoordinated === true ? { ...planned, charts: [] } : planned;
   const no = refusalOf(plan);
   if (no !== undefined) return no;
-  const several = await lookAround(host, document, { plan, isCoordinated: request.isCoordinated === true });
+  const isCoordinated = request.isCoordinated === true;
+  const several = await lookAround(host, { document, baseline, plan, isCoordinated });
   if (several.kind === "refused") return several;
   const { controlPlane } = several;
   const answer = {
@@ -105,17 +106,26 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
 
 type Around = { readonly kind: "several"; readonly controlPlane?: ControlPlane } | Refused;
 
+const ownOf = ({ hostname, addresses: { peerAddress } }: Baseline): Parameters<typeof readControlPlane>[1] => ({
+  hostname,
+  ...(peerAddress === undefined ? {} : { peerAddress }),
+});
+
 /**
  * k0s's leader applies its own charts and stacks and prunes the rest, so that what one controller alone is given goes
  * away at the next election. Where k0s can't say who else there is, a controller with etcd counts as one of several.
  */
 async function lookAround(
   host: Host,
-  document: Document,
-  { plan, isCoordinated }: { readonly plan: ApplyPlan; readonly isCoordinated: boolean },
+  {
+    document,
+    baseline,
+    plan,
+    isCoordinated,
+  }: Pick<Work, "document" | "baseline" | "plan"> & { isCoordinated: boolean },
 ): Promise<Around> {
   if (!mayBeSeveral(document) || (!isCoordinated && !changesContent(plan.diff.fields))) return { kind: "several" };
-  const found = await readControlPlane(host);
+  const found = await readControlPlane(host, ownOf(baseline));
   if (isCoordinated) return { kind: "several", ...(found.ok ? { controlPlane: found.value } : {}) };
   if (found.ok && found.value.members.length < 2) return { kind: "several" };
   const who = found.ok
@@ -211,8 +221,9 @@ export async function resumeApply(
   if (outcome.kind === "refused") return outcome;
   // Who leads may have changed since it was planned.
   const { controlPlane: _old, ...answer } = outcome.answer;
-  const now = await readControlPlane(host);
-  return { kind: "answer", answer: { ...answer, ...(now.ok ? { controlPlane: now.value } : {}) } };
+  const baseline = state.baseline.get();
+  const now = baseline === undefined ? undefined : await readControlPlane(host, ownOf(baseline));
+  return { kind: "answer", answer: { ...answer, ...(now?.ok === true ? { controlPlane: now.value } : {}) } };
 }
 
 interface Holding {

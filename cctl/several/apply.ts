@@ -14,7 +14,7 @@ import { isYes } from "../fingerprint.ts";
 import { runConfirm } from "../follow.ts";
 import { jsonPrintable, printable, printableValue } from "../printable.ts";
 import { planText } from "../text/plan.ts";
-import { type Controller, checkMembers, checkRoles, leaderLast, leaderOf } from "./controllers.ts";
+import { type Controller, checkMembers, checkRoles, isLeader, leaderLast, leaderOf } from "./controllers.ts";
 import { stringify } from "yaml";
 
 interface Node extends Controller {
@@ -130,7 +130,7 @@ function plansText(context: Context, nodes: readonly Node[]): string {
   const changed = nodes.filter(({ plan }) => plan.status !== "unchanged");
   const leader = leaderOf(nodes);
   const order = leaderLast(changed, leader).map(
-    ({ hostname }) => `${printable(hostname)}${hostname === leader ? " (leads)" : ""}`,
+    ({ hostname }) => `${printable(hostname)}${isLeader(hostname, leader) ? " (leads)" : ""}`,
   );
   const last = changed.length === 0 ? [] : [`written on all, then one at a time: ${order.join(", ")}\n`];
   return [...texts, ...last].join("");

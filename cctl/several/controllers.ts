@@ -37,7 +37,8 @@ export function checkRoles(
 
 /** What one controller is not given would be undone, or come back, as soon as it leads. */
 export function checkMembers(nodes: readonly Controller[]): Result<void, AppError> {
-  const named = nodes.map(({ hostname }) => hostname);
+  // Who can't say it is known by the host name, which is what etcd calls it unless a patch has it otherwise.
+  const named = nodes.map(({ hostname, controlPlane }) => controlPlane?.self ?? hostname);
   const known = nodes.flatMap(({ controlPlane }) => (controlPlane === undefined ? [] : [controlPlane.members]));
   const [members] = known;
   if (members === undefined) {
@@ -50,7 +51,7 @@ export function checkMembers(nodes: readonly Controller[]): Result<void, AppErro
       details: nodes.map(({ label, controlPlane }) => `${label}: ${controlPlane?.members.join(", ") ?? "no answer"}`),
     });
   }
-  const strange = nodes.find(({ hostname }) => !members.includes(hostname));
+  const strange = nodes.find((_, at) => !members.includes(named[at] ?? ""));
   if (strange !== undefined) {
     return fail("other-cluster", `${strange.label} is none of the controllers ${members.join(", ")}`);
   }
@@ -70,13 +71,16 @@ export function checkMembers(nodes: readonly Controller[]): Result<void, AppErro
 export const leaderOf = (nodes: readonly Controller[]): string | undefined =>
   nodes.find(({ controlPlane }) => controlPlane?.leader !== undefined)?.controlPlane?.leader;
 
+/** Kubernetes has names in lower case only. */
+export const isLeader = (hostname: string, leader: string | undefined): boolean => hostname.toLowerCase() === leader;
+
 /** As they were named, the leader last: whoever leads after it has the new content already. */
 export function leaderLast<T extends { readonly hostname: string }>(
   nodes: readonly T[],
   leader: string | undefined,
 ): readonly T[] {
   return [
-    ...nodes.filter(({ hostname }) => hostname !== leader),
-    ...nodes.filter(({ hostname }) => hostname === leader),
+    ...nodes.filter(({ hostname }) => !isLeader(hostname, leader)),
+    ...nodes.filter(({ hostname }) => isLeader(hostname, leader)),
   ];
 }

@@ -5,13 +5,14 @@ import { ok, type Result } from "../../kit/result.ts";
 import { K0S_BINARY } from "../paths.ts";
 import { failureOf, waitFor, type Waiting } from "../service/driver.ts";
 import type { ControlPlane } from "./model.ts";
-import { parseLeader, parseMembers } from "./parse.ts";
+import { type Member, ownMember, parseMembers } from "./members.ts";
+import { parseLeader } from "./parse.ts";
 
 const ASK_TIMEOUT_MS = 10_000;
 /** A member that was restarted catches up with the others first. */
 const MEMBERS_TIMEOUT_MS = 5 * 60_000;
 
-async function readMembers(host: Host): Promise<Result<readonly string[], AppError>> {
+async function readMembers(host: Host): Promise<Result<readonly Member[], AppError>> {
   const result = await host.exec({ argv: [K0S_BINARY, "etcd", "member-list"], timeoutMs: ASK_TIMEOUT_MS });
   if (result.exitCode !== 0) return fail("etcd", `k0s etcd member-list: ${failureOf(result)}`);
   const members = parseMembers(result.stdout);
@@ -19,7 +20,10 @@ async function readMembers(host: Host): Promise<Result<readonly string[], AppErr
 }
 
 /** An error says why there is no answer, which may only mean that k0s is down. */
-export async function readControlPlane(host: Host): Promise<Result<ControlPlane, AppError>> {
+export async function readControlPlane(
+  host: Host,
+  own: { readonly hostname: string; readonly peerAddress?: string },
+): Promise<Result<ControlPlane, AppError>> {
   const members = await readMembers(host);
   if (!members.ok) return members;
   const leases = await host.exec({
@@ -27,7 +31,12 @@ export async function readControlPlane(host: Host): Promise<Result<ControlPlane,
     timeoutMs: ASK_TIMEOUT_MS,
   });
   const leader = leases.exitCode === 0 ? parseLeader(leases.stdout) : undefined;
-  return ok({ members: members.value, ...(leader === undefined ? {} : { leader }) });
+  const self = ownMember(members.value, own)?.name;
+  return ok({
+    members: members.value.map(({ name }) => name),
+    ...(self === undefined ? {} : { self }),
+    ...(leader === undefined ? {} : { leader }),
+  });
 }
 
 /** After a restart: etcd has all of the members that it had, and this node answers for it. */
@@ -39,7 +48,7 @@ export function waitForMembers(context: Waiting, wanted: readonly string[]): Pro
     probe: async () => {
       const members = await readMembers(context.host);
       if (!members.ok) return ok(members.error.message);
-      const missing = wanted.filter((name) => !members.value.includes(name));
+      const missing = wanted.filter((name) => !members.value.some((member) => member.name === name));
       return ok(missing.length === 0 ? undefined : `${missing.join(", ")} not there`);
     },
   });

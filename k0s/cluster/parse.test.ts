@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { parseLeader, parseMembers } from "./parse.ts";
+import { parseLeader } from "./parse.ts";
 
 const lease = (name: string, holderIdentity?: string): object => ({ metadata: { name }, spec: { holderIdentity } });
 const leases = (...items: readonly object[]): string => JSON.stringify({ kind: "List", items });
@@ -21,13 +21,4 @@ describe("k0s's leader", () => {
   ])("is not known where %s", (_, stdout) => {
     expect(parseLeader(stdout)).toBeUndefined();
   });
-});
-
-test("members of etcd, by name", () => {
-  expect(parseMembers('{"members":{"n2":"https://192.0.2.2:2380","n1":"https://192.0.2.1:2380"}}')).toEqual([
-    "n1",
-    "n2",
-  ]);
-  expect(parseMembers("{}")).toBeUndefined();
-  expect(parseMembers("nonsense")).toBeUndefined();
 });

@@ -1,5 +1,5 @@
-/** What k0s and kubectl print about the controllers of a cluster. */
-import { isMap, valueAt } from "../merge.ts";
+/** Who leads, as the leases of the controllers say it. */
+import { valueAt } from "../merge.ts";
 
 function parseJson(stdout: string): unknown {
   try {
@@ -7,12 +7,6 @@ function parseJson(stdout: string): unknown {
   } catch {
     return undefined;
   }
-}
-
-/** `k0s etcd member-list` (facts: section 2.6): names, sorted; undefined for anything else. */
-export function parseMembers(stdout: string): readonly string[] | undefined {
-  const members = valueAt(parseJson(stdout), ["members"]);
-  return isMap(members) ? Object.keys(members).toSorted() : undefined;
 }
 
 /** Each controller renews a lease of its own. */

@@ -5,7 +5,8 @@ import type { Standing } from "./model.ts";
 import { mountPoints, pointsToFree, readMountUnit } from "./mounts.ts";
 import type { ResetInput } from "./plan.ts";
 import { planReset } from "./plan.ts";
-import { mayLeave, ownMember, parseMembers, quorumOf } from "./standing.ts";
+import { ownMember, parseMembers } from "../../k0s/cluster/members.ts";
+import { mayLeave, quorumOf } from "./standing.ts";
 
 const inventory = machine("blank-pair");
 const identityOf = (serial: string) => {

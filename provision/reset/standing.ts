@@ -1,43 +1,9 @@
 /** What this node is to its cluster, and whether it may leave. */
-import { z } from "zod";
 import type { AppError } from "../../kit/app-error.ts";
 import { fail } from "../../kit/app-error.ts";
 import type { Result } from "../../kit/result.ts";
 import { ok } from "../../kit/result.ts";
 import type { Standing } from "./model.ts";
-
-const listed = z.looseObject({ members: z.record(z.string(), z.string()) });
-
-export interface Member {
-  readonly name: string;
-  /** `https://192.0.2.11:2380` */
-  readonly url: string;
-}
-
-/** `k0s etcd member-list`; undefined when it printed something else. */
-export function parseMembers(stdout: string): readonly Member[] | undefined {
-  let json: unknown;
-  try {
-    json = JSON.parse(stdout);
-  } catch {
-    return undefined;
-  }
-  const parsed = listed.safeParse(json);
-  if (!parsed.success) return undefined;
-  return Object.entries(parsed.data.members).map(([name, url]) => ({ name, url }));
-}
-
-/** By the peer address where it is recorded: a member's name need not be the Node's (k0s issue 3985). */
-export function ownMember(
-  members: readonly Member[],
-  own: { readonly hostname: string; readonly peerAddress?: string },
-): Member | undefined {
-  const { hostname, peerAddress } = own;
-  const byAddress = members.filter(({ url }) => peerAddress !== undefined && hostOf(url) === peerAddress);
-  return byAddress[0] ?? members.find(({ name }) => name === hostname);
-}
-
-const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).hostname.replaceAll(/[[\]]/g, "") : "");
 
 /** Members of a cluster of this size that have to be there. */
 export const quorumOf = (size: number): number => Math.floor(size / 2) + 1;

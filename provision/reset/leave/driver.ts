@@ -1,6 +1,7 @@
 /** How a node leaves its cluster: what it is to it, and the steps before the point of no return. */
 import type { Role } from "../../../config/document.ts";
 import { K0S_BINARY, unitFile } from "../../../k0s/paths.ts";
+import { ownMember, parseMembers } from "../../../k0s/cluster/members.ts";
 import { failureOf } from "../../../k0s/service/driver.ts";
 import type { AppError } from "../../../kit/app-error.ts";
 import { fail } from "../../../kit/app-error.ts";
@@ -9,7 +10,6 @@ import type { Result } from "../../../kit/result.ts";
 import { ok } from "../../../kit/result.ts";
 import type { Executors, StepContext, StepState } from "../../../kit/step.ts";
 import type { LeaveStep, ResetDrainStep, ResetLeaveStep, ResetPorts, Standing } from "../model.ts";
-import { ownMember, parseMembers } from "../standing.ts";
 
 const UNITS = ["k0scontroller", "k0sworker"] as const;
 const TOOL_TIMEOUT_MS = 120_000;
