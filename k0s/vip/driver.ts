@@ -17,13 +17,13 @@ export async function whoAnswers(
   { device, address, own }: { readonly device: string; readonly address: string; readonly own?: string },
 ): Promise<readonly string[] | undefined> {
   if (address.includes(":")) {
-    const ran = await host.exec({ argv: [CORIUM, "link", "ask", device, address], timeoutMs: 10_000 });
+    const ran = await host.exec({ argv: [CORIUM, "link", "ask", device, address], timeoutMs: 30_000 });
     return ran.exitCode === 0 ? parseAnswered(ran.stdout) : undefined;
   }
   // Without an address of its own it asks as duplicate address detection does, and hears only the first answer.
   const how = own === undefined ? ["-D"] : ["-b", "-s", own];
   const argv = ["arping", ...how, "-c", "2", "-w", "3", "-I", device, address];
-  const ran = await host.exec({ argv, timeoutMs: 10_000 });
+  const ran = await host.exec({ argv, timeoutMs: 20_000 });
   // 0 and 1 tell of the number of answers; 2 of a link that is not there (arping(8)).
   return ran.exitCode === 0 || ran.exitCode === 1 ? parseArping(ran.stdout) : undefined;
 }

@@ -89,8 +89,10 @@ describe("a virtual address on a real link", () => {
       expect(await hearAdvertisements(hostIn(first), "eth0")).toEqual([]);
       const sender = Bun.spawn(
         ["ip", "netns", "exec", second, process.execPath, join(import.meta.dir, "send-vrrp.ts"), "51"],
-        { stdout: "ignore", stderr: "inherit" },
+        { stdout: "pipe", stderr: "inherit" },
       );
+      // On a busy machine it takes longer to start than is listened.
+      await sender.stdout.getReader().read();
       const heard = await hearAdvertisements(hostIn(first), "eth0");
       sender.kill();
       await sender.exited;

@@ -32,5 +32,6 @@ const six = sender(
 for (;;) {
   four();
   six();
+  process.stdout.write("sent\n");
   await Bun.sleep(500);
 }
