@@ -2,9 +2,10 @@ import type { State } from "../state/open.ts";
 
 /**
  * Closes what a dead process left running: none runs for ever, and a failed one does not block the next. Bootstrap and
- * installation are left to their own process, which goes on with them, unless the node is in service already.
+ * installation are left to their own process, which goes on with them, unless the node is in service already; a reset to
+ * its own for as long as its intent is there (supervisor/reset.ts).
  */
-export function closeAbandoned(state: State, nowMs: number): void {
+export function closeAbandoned(state: State, nowMs: number, { isResetting }: { readonly isResetting: boolean }): void {
   const isInService = state.meta.get("in-service-at-ms") !== undefined;
   for (const { id, kind, message } of state.operations.abandoned()) {
     switch (kind) {
@@ -21,23 +22,26 @@ export function closeAbandoned(state: State, nowMs: number): void {
         // The array is rebuilt by the kernel meanwhile: it is gone on with (supervisor/disk-replace.ts).
         break;
       case "reset":
-        // Its own process goes on with it, for as long as its intent is there (supervisor/reset.ts).
+        if (!isResetting) stopped(state, { id, kind, message }, nowMs);
         break;
       case "apply":
       case "enroll":
       case "drain":
-      case "baseline-adopt": {
-        const at = message === undefined ? "" : ` (${message})`;
-        const failureReason = `the machine or the program stopped in the middle${at}`;
-        state.operations.end(id, { phase: "failed", failureReason }, nowMs);
-        state.events.add({
-          atMs: nowMs,
-          kind: "operation-abandoned",
-          severity: "error",
-          message: `operation ${id} (${kind}): ${failureReason}`,
-        });
+      case "baseline-adopt":
+        stopped(state, { id, kind, message }, nowMs);
         break;
-      }
     }
   }
+}
+
+function stopped(
+  { operations, events }: State,
+  { id, kind, message }: { readonly id: string; readonly kind: string; readonly message: string | undefined },
+  nowMs: number,
+): void {
+  const at = message === undefined ? "" : ` (${message})`;
+  const failureReason = `the machine or the program stopped in the middle${at}`;
+  operations.end(id, { phase: "failed", failureReason }, nowMs);
+  const text = `operation ${id} (${kind}): ${failureReason}`;
+  events.add({ atMs: nowMs, kind: "operation-abandoned", severity: "error", message: text });
 }

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeSnapshot } from "../apply/undo/driver.ts";
 import { parseDocument } from "../config/load.ts";
+import { nodePaths } from "../kit/paths.ts";
 import { openState, type State } from "../state/open.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { type CutApply, holdPath, recoverCutApplies } from "./cut-apply.ts";
@@ -70,7 +71,7 @@ test("a power cut in an apply left the new manifests: their disk was mounted aft
     const said: string[] = [];
     const cut: CutApply = {
       host,
-      paths: { stateDir: "/var/lib/corium", config: "/etc/corium/config.yaml", runDir: "/run/corium" },
+      paths: nodePaths(),
       state,
       version: "1",
       parse: (text, nowMs) => parseDocument(text, { nowMs }),

@@ -7,13 +7,14 @@ import { NOT_MOUNTED } from "../apply/undo/driver.ts";
 import { formatError } from "../kit/app-error.ts";
 import type { Paths } from "../kit/paths.ts";
 import { closeAbandoned } from "./abandoned.ts";
+import { isResetting } from "./reset-files.ts";
 import { reconcileDocument } from "./reconcile-document.ts";
 
 const LOOK_MS = 2_000;
 const K0S_UNITS = ["k0scontroller.service", "k0sworker.service"] as const;
 
 export interface CutApply extends ApplyDependencies {
-  readonly paths: ApplyDependencies["paths"] & Pick<Paths, "runDir" | "config">;
+  readonly paths: ApplyDependencies["paths"] & Pick<Paths, "runDir" | "config" | "resetIntent" | "resetErasing">;
   readonly say: (line: string) => void;
 }
 
@@ -64,7 +65,7 @@ async function attempt(cut: CutApply): Promise<"over" | "waits"> {
     }
     say(formatError(recovered.error));
   }
-  closeAbandoned(state, host.clock.nowMs());
+  closeAbandoned(state, host.clock.nowMs(), { isResetting: await isResetting(host, cut.paths) });
   await reconcileDocument(cut);
   return "over";
 }

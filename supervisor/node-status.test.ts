@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { sha256Of } from "../state/documents.ts";
-import type { Baseline } from "../state/model.ts";
+import type { Baseline, OperationKind } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import { memoryState } from "../state/open.ts";
 import type { FakeHost, FakeHostOptions } from "../test/support/fake-host.ts";
@@ -408,20 +408,23 @@ describe("the server's identity", () => {
   });
 });
 
-test("what a dead process left running is closed, but bootstrap goes on by itself", () => {
-  const abandoned = (kind: "apply" | "reboot" | "bootstrap", isInService: boolean): string => {
+test("what a dead process left running is closed, but bootstrap and a reset go on by themselves", () => {
+  const abandoned = (kind: OperationKind, isInService: boolean, isResetting = false): string => {
     const state = memoryState();
     if (isInService) state.meta.set("in-service-at-ms", "1");
     const begun = state.operations.begin({ kind, requester: { kind: "local" }, version: "1", atMs: 1 });
     if (!begun.ok) throw new Error("busy");
     const dead: State = { ...state, operations: { ...state.operations, abandoned: () => state.operations.list() } };
-    closeAbandoned(dead, 2);
+    closeAbandoned(dead, 2, { isResetting });
     return state.operations.get(begun.value.id)?.phase ?? "";
   };
   expect(abandoned("apply", true)).toBe("failed");
   expect(abandoned("reboot", true)).toBe("succeeded");
   expect(abandoned("bootstrap", false)).toBe("running");
   expect(abandoned("bootstrap", true)).toBe("succeeded");
+  // Without its intent nobody goes on with it, and it would be in the way of everything for ever.
+  expect(abandoned("reset", true, true)).toBe("running");
+  expect(abandoned("reset", true)).toBe("failed");
 });
 
 describe("addresses", () => {

@@ -39,7 +39,7 @@ const RESTARTS = 1;
 const ANSWER_MS = 300_000;
 /** Where its answer would change nothing. */
 const SHORT_ANSWER_MS = 30_000;
-const POLL_MS = 5_000;
+const POLL_MS = 10_000;
 
 /** The exit status; 0 also when none was asked for. */
 export async function carryOutReset(resetting: Resetting): Promise<number> {
