@@ -1,4 +1,4 @@
-// budget: 240 s
+// budget: 420 s
 /** Several controllers of the stand-in on the loopback: joining, one leader, its own charts, a lost majority. */
 import { afterEach, beforeEach, describe, expect } from "bun:test";
 import { stringify } from "yaml";
@@ -147,6 +147,45 @@ describe("controllers", () => {
       expect(await charts(a)).toBe("k0s-addon-chart-extra k0s-addon-chart-web");
     },
     60_000,
+  );
+
+  testNeeding(
+    ["the stand-in"],
+    "with the same charts keep a release whoever of them leads",
+    async () => {
+      const all = [await controller(1, ["web"]), await controller(2, ["web"]), await controller(3, ["web"])] as const;
+      const [a, b, c] = all;
+      const runs = new Map<Controller, Running>();
+      runs.set(a, await a.start());
+      const given = await token(a);
+      runs.set(b, await b.start(given));
+      runs.set(c, await c.start(given));
+      const uid = async (of: Controller): Promise<string> =>
+        (await of.kubectl("get", "charts", "-n", "kube-system", "-o", "jsonpath={.items[*].metadata.uid}")).stdout;
+      const leads = (wanted: (name: string) => boolean, asked: Controller): Promise<string> =>
+        until("a leader", async () => {
+          const { stdout, exitCode } = await asked.kubectl("get", "leases", "-n", "kube-node-lease", "-o", "json");
+          const name = exitCode === 0 ? parseLeader(stdout) : undefined;
+          return name !== undefined && wanted(name) ? name : undefined;
+        });
+      const made = await until("the release", async () => (await uid(a)) || undefined);
+      const nth = (name: string): Controller => all[Number(name.slice(1)) - 1] ?? a;
+      const stop = async (which: Controller): Promise<void> => void (await runs.get(which)?.stop());
+
+      const one = nth(await leads(() => true, a));
+      const [x, y] = all.filter((each) => each !== one);
+      await stop(one);
+      const two = nth(await leads((name) => nth(name) !== one, x ?? a));
+      expect(await uid(two)).toBe(made);
+      // Who was away while the second one wrote has older data than the third, which it needs for a majority.
+      const third = two === x ? (y ?? a) : (x ?? a);
+      await stop(two);
+      runs.set(one, await one.start(one === a ? undefined : given));
+      await leads((name) => nth(name) === third, third);
+      await Bun.sleep(2000);
+      expect(await uid(third)).toBe(made);
+    },
+    240_000,
   );
 
   testNeeding(

@@ -1,4 +1,4 @@
-// budget: 5400 s
+// budget: 9000 s
 /**
  * Three controllers and a worker on one private segment, started at once: they join one after another, hold one address
  * together, and keep it when its holder goes. Each test goes on with what the one before left.
@@ -13,6 +13,7 @@ import { testImage } from "../qemu/harness/image.ts";
 import { openOperator } from "../qemu/harness/node.ts";
 import { freePort } from "../qemu/harness/vm.ts";
 import { openWire } from "../qemu/harness/wire.ts";
+import { testClusterVerbs } from "./cluster-verbs.ts";
 
 const VIP = "192.168.77.100";
 const CONTROLLERS = [11, 12, 13];
@@ -178,4 +179,8 @@ describe("a cluster", () => {
     },
     LONG_MS,
   );
+});
+
+describe("what is done with the whole of it", () => {
+  testClusterVerbs({ operator, controllers: CONTROLLERS, worker: 14, member, vip: VIP });
 });
