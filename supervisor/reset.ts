@@ -9,8 +9,8 @@ import type { Paths } from "../kit/paths.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import type { Executors, StepBase } from "../kit/step.ts";
+import { setCordon } from "../k0s/nodes/driver.ts";
 import { isUp, service } from "../k0s/service/driver.ts";
-import { K0S_BINARY } from "../k0s/paths.ts";
 import type { Journal } from "../provision/execute.ts";
 import { execute } from "../provision/execute.ts";
 import { eraseExecutors } from "../provision/reset/driver.ts";
@@ -148,14 +148,12 @@ class Reset {
   }
 
   #ports(): ResetPorts {
-    const { host, paths } = this.#with;
+    const { host } = this.#with;
     return {
       warn: (message) => this.#warn(message),
       hasBegunLeaving: () => this.#intent.isLeaving === true,
-      noteLeaving: async () => {
-        this.#intent = { ...this.#intent, isLeaving: true };
-        return writeResetIntent(host, paths, this.#intent);
-      },
+      noteCordoning: () => this.#note({ isCordoning: true }),
+      noteLeaving: () => this.#note({ isLeaving: true }),
       isErased: () => this.#records.isErased(),
       erase: () => {
         const { isWipingDisks, requestedBy } = this.#intent;
@@ -166,6 +164,14 @@ class Reset {
         });
       },
     };
+  }
+
+  async #note(more: Partial<ResetIntent>): Promise<Result<void, AppError>> {
+    const { host, paths } = this.#with;
+    const noted = { ...this.#intent, ...more };
+    const written = await writeResetIntent(host, paths, noted);
+    if (written.ok) this.#intent = noted;
+    return written;
   }
 
   #execute<S extends StepBase>(steps: readonly S[], executors: Executors<S>): Promise<Result<void, AppError>> {
@@ -190,19 +196,14 @@ class Reset {
   async #abandon(error: AppError): Promise<number> {
     const { host, paths } = this.#with;
     if (isStopped(error)) return 0;
-    const node = this.#drainedNode();
-    // Left as it is where it does not answer; whoever looks sees it cordoned, and the failure says why.
-    if (node !== undefined) await host.exec({ argv: [K0S_BINARY, "kubectl", "uncordon", node], timeoutMs: 20_000 });
+    const node = this.#records.state?.baseline.get()?.hostname.toLowerCase();
+    if (this.#intent.isCordoning === true && node !== undefined) {
+      const undone = await setCordon(host, node, undefined);
+      if (!undone.ok) this.#warn(`${node} stays cordoned: ${undone.error.message}`);
+    }
     const removed = await removeResetFiles(host, paths);
     if (!removed.ok) this.#warn(`the reset goes on at the next boot: ${removed.error.message}`);
     return this.#fail(error);
-  }
-
-  #drainedNode(): string | undefined {
-    const { state } = this.#records;
-    const steps = this.#operation === undefined ? [] : (state?.operations.get(this.#operation)?.steps ?? []);
-    const isDrained = steps.some(({ id, state: at }) => id === "reset:drain" && at !== "pending");
-    return isDrained ? state?.baseline.get()?.hostname : undefined;
   }
 
   async #tryAfterRestart(error: AppError): Promise<number> {

@@ -12,7 +12,7 @@ const ASK_TIMEOUT_MS = 10_000;
 /** A member that was restarted catches up with the others first. */
 const MEMBERS_TIMEOUT_MS = 5 * 60_000;
 
-async function readMembers(host: Host): Promise<Result<readonly Member[], AppError>> {
+export async function readMembers(host: Host): Promise<Result<readonly Member[], AppError>> {
   const result = await host.exec({ argv: [K0S_BINARY, "etcd", "member-list"], timeoutMs: ASK_TIMEOUT_MS });
   if (result.exitCode !== 0) return fail("etcd", `k0s etcd member-list: ${failureOf(result)}`);
   const members = parseMembers(result.stdout);

@@ -32,10 +32,14 @@ export async function setCordon(host: Host, node: string, by: string | undefined
   return result.exitCode === 0 ? ok(undefined) : fail("kubernetes", `k0s kubectl patch node: ${failureOf(result)}`);
 }
 
-/** Evicts what runs there and waits until it is gone, saying what holds it up; ten minutes at most. */
-export async function drainNode(context: Waiting, node: string): Promise<Result<void, AppError>> {
+/** Evicts what runs there and waits until it is gone, saying what holds it up; ten minutes at most, unless told otherwise. */
+export async function drainNode(
+  context: Waiting,
+  node: string,
+  limitMs = DRAIN_TIMEOUT_MS,
+): Promise<Result<void, AppError>> {
   const { host, report } = context;
-  const until = host.clock.monotonicMs() + DRAIN_TIMEOUT_MS;
+  const until = host.clock.monotonicMs() + limitMs;
   for (;;) {
     const run = await drainOnce(host, node);
     if (run.kind === "drained") return ok(undefined);
@@ -48,7 +52,7 @@ export async function drainNode(context: Waiting, node: string): Promise<Result<
     const what = held.length === 0 ? run.said : held.join("; ");
     report(`waiting for the pods of ${node} to go: ${what}`);
     if (host.clock.monotonicMs() >= until) {
-      return fail("drain-blocked", `${node} still has pods after ${DRAIN_TIMEOUT_MS / 60_000} min: ${run.said}`, {
+      return fail("drain-blocked", `${node} still has pods after ${limitMs / 60_000} min: ${run.said}`, {
         details: held,
         hint: "give the budget's application another replica, or loosen the budget, and drain again; nothing is forced",
       });

@@ -13,6 +13,7 @@ const schema = z.looseObject({
   requestedAtMs: z.number(),
   requestedBy: z.string(),
   operation: z.string().optional(),
+  isCordoning: z.literal(true).optional(),
   isLeaving: z.literal(true).optional(),
   restarts: z.number(),
 });
@@ -32,7 +33,7 @@ export function parseIntent(text: string, path: string): Result<ResetIntent, App
       hint: "ask for the reset again: over the API, or at the rescue menu",
     });
   const { version, isWipingDisks, mayDestroyCluster, requestedAtMs, requestedBy, restarts } = parsed.data;
-  const { operation, isLeaving } = parsed.data;
+  const { operation, isCordoning, isLeaving } = parsed.data;
   return ok({
     version,
     isWipingDisks,
@@ -41,6 +42,7 @@ export function parseIntent(text: string, path: string): Result<ResetIntent, App
     requestedBy,
     restarts,
     ...(operation === undefined ? {} : { operation }),
+    ...(isCordoning === undefined ? {} : { isCordoning }),
     ...(isLeaving === undefined ? {} : { isLeaving }),
   });
 }

@@ -17,6 +17,8 @@ export interface ResetIntent {
   readonly requestedBy: string;
   /** In the database, for as long as there is one. */
   readonly operation?: string;
+  /** It was in use until it was cordoned for this: undone where the reset comes to nothing. */
+  readonly isCordoning?: true;
   /** etcd was told that this member goes: whether it heard can't be asked of it afterwards. */
   readonly isLeaving?: true;
   /** Restarts because something was still in use. */
@@ -93,6 +95,8 @@ export type Standing =
 export interface ResetPorts {
   /** For whoever reads the journal and the operation. */
   readonly warn: (message: string) => void;
+  /** Durable: this reset is what cordons the node. */
+  readonly noteCordoning: () => Promise<Result<void, AppError>>;
   /** Durable: from now on etcd may have heard that this member goes. */
   readonly noteLeaving: () => Promise<Result<void, AppError>>;
   readonly hasBegunLeaving: () => boolean;

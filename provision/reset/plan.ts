@@ -99,6 +99,8 @@ function scrubSteps({ owned, inventory }: ResetInput): readonly ResetScrubStep[]
 function leaveSteps({ hostname, role, standing }: ResetInput): readonly LeaveStep[] {
   if (standing.kind !== "member") return [];
   const hasKubelet = role === "controller+worker";
+  // As Kubernetes calls it.
+  const node = hostname.toLowerCase();
   return [
     ...(hasKubelet
       ? [
@@ -106,7 +108,7 @@ function leaveSteps({ hostname, role, standing }: ResetInput): readonly LeaveSte
             kind: "reset:drain",
             id: "reset:drain",
             title: `drain ${hostname}, as far as it goes`,
-            node: hostname,
+            node,
           } as const,
         ]
       : []),
@@ -115,7 +117,7 @@ function leaveSteps({ hostname, role, standing }: ResetInput): readonly LeaveSte
       id: "reset:leave",
       title: `leave etcd as ${standing.member}`,
       member: standing.member,
-      ...(hasKubelet ? { node: hostname } : {}),
+      ...(hasKubelet ? { node } : {}),
     },
   ];
 }

@@ -93,6 +93,7 @@ function subject(of: Case, onCall?: () => void, sabotage: Sabotage = {}): Subjec
   let leftovers: readonly string[] = [];
   let arePodsRunning = false;
   let isRebooting = false;
+  let isCordoned = false;
   /** Names of etcd's members, kept by the others. */
   let members: readonly string[] = ["node1", "node2", "node3"];
 
@@ -195,6 +196,13 @@ function subject(of: Case, onCall?: () => void, sabotage: Sabotage = {}): Subjec
         return JSON.stringify({
           members: Object.fromEntries(members.map((name) => [name, `https://192.0.2.1${name.slice(-1)}:2380`])),
         });
+      case "kubectl get":
+        return JSON.stringify({
+          items: [{ kind: "Node", metadata: { name: "node1" }, spec: isCordoned ? { unschedulable: true } : {} }],
+        });
+      case "kubectl patch":
+        isCordoned = argv.join(" ").includes('"unschedulable":true');
+        return "";
       case "etcd leave":
         if (!isUp) return says("not running");
         members = members.filter((name) => name !== "node1");
@@ -366,6 +374,7 @@ function subject(of: Case, onCall?: () => void, sabotage: Sabotage = {}): Subjec
         host.text(paths.resetIntent),
         leftovers,
         arePodsRunning,
+        isCordoned,
         members,
         state.meta.get("held"),
         [...host.unitTable].map(([name, { activeState }]) => [name, activeState]),

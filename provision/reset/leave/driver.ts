@@ -1,7 +1,9 @@
 /** How a node leaves its cluster: what it is to it, and the steps before the point of no return. */
 import type { Role } from "../../../config/document.ts";
 import { K0S_BINARY, unitFile } from "../../../k0s/paths.ts";
-import { ownMember, parseMembers } from "../../../k0s/cluster/members.ts";
+import { readMembers } from "../../../k0s/cluster/driver.ts";
+import { ownMember } from "../../../k0s/cluster/members.ts";
+import { drainNode, readNodes, setCordon } from "../../../k0s/nodes/driver.ts";
 import { failureOf } from "../../../k0s/service/driver.ts";
 import type { AppError } from "../../../kit/app-error.ts";
 import { fail } from "../../../kit/app-error.ts";
@@ -13,8 +15,7 @@ import type { LeaveStep, ResetDrainStep, ResetLeaveStep, ResetPorts, Standing } 
 
 const UNITS = ["k0scontroller", "k0sworker"] as const;
 const TOOL_TIMEOUT_MS = 120_000;
-const DRAIN_TIMEOUT_MS = 120_000;
-const PROBE_TIMEOUT_MS = 20_000;
+const DRAIN_LIMIT_MS = 120_000;
 const PEER_TIMEOUT_MS = 5_000;
 
 export function leaveExecutors(ports: ResetPorts): Executors<LeaveStep> {
@@ -40,8 +41,7 @@ export function leaveExecutors(ports: ResetPorts): Executors<LeaveStep> {
 
 const kubectl = (...argv: readonly string[]): readonly string[] => [K0S_BINARY, "kubectl", ...argv];
 
-const drainArgv = ({ node }: ResetDrainStep): readonly string[] =>
-  kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=100s");
+const drainArgv = ({ node }: ResetDrainStep): readonly string[] => kubectl("drain", node);
 
 const LEAVE_ARGV: readonly string[] = [K0S_BINARY, "etcd", "leave"];
 
@@ -52,10 +52,24 @@ const objectsArgv = ({ node, member }: ResetLeaveStep): readonly (readonly strin
   );
 
 /** What came of it is said, and that is all: a reset does not stand still for a pod that will not go. */
-async function drain(step: ResetDrainStep, { host, report }: StepContext, ports: ResetPorts): Promise<void> {
-  report(`draining ${step.node}: waiting at most ${DRAIN_TIMEOUT_MS / 1000} s for its pods to go`);
-  const ran = await host.exec({ argv: drainArgv(step), timeoutMs: DRAIN_TIMEOUT_MS });
-  if (ran.exitCode !== 0) ports.warn(`${step.node} was not drained: ${failureOf(ran)}; its pods end with it`);
+async function drain({ node }: ResetDrainStep, context: StepContext, ports: ResetPorts): Promise<void> {
+  const drained = await tryDrain(node, context, ports);
+  if (!drained.ok) ports.warn(`${drained.error.message}; what still runs on it ends with it`);
+}
+
+async function tryDrain(name: string, context: StepContext, ports: ResetPorts): Promise<Result<void, AppError>> {
+  const { host } = context;
+  const nodes = await readNodes(host);
+  if (!nodes.ok) return nodes;
+  const node = nodes.value.find((each) => each.name === name);
+  if (node === undefined) return ok(undefined);
+  if (!node.isCordoned) {
+    const noted = await ports.noteCordoning();
+    if (!noted.ok) return noted;
+    const cordoned = await setCordon(host, name, "a reset");
+    if (!cordoned.ok) return cordoned;
+  }
+  return drainNode(context, name, DRAIN_LIMIT_MS);
 }
 
 /** Of a member that was told to go and does not answer any more it is believed. */
@@ -64,9 +78,8 @@ async function hasLeft(
   { host }: StepContext,
   ports: ResetPorts,
 ): Promise<Result<StepState, AppError>> {
-  const listed = await host.exec({ argv: [K0S_BINARY, "etcd", "member-list"], timeoutMs: PROBE_TIMEOUT_MS });
-  const members = listed.exitCode === 0 ? parseMembers(listed.stdout) : undefined;
-  if (members !== undefined) return ok(members.some(({ name }) => name === member) ? "todo" : "done");
+  const members = await readMembers(host);
+  if (members.ok) return ok(members.value.some(({ name }) => name === member) ? "todo" : "done");
   return ok(ports.hasBegunLeaving() ? "done" : "todo");
 }
 
@@ -111,13 +124,11 @@ export async function readStanding(
   if (!isInstalled || role === undefined) return ok({ kind: "none" });
   if (role === "worker") return ok({ kind: "worker" });
   if (role === "single" || storage === "sqlite") return ok({ kind: "last" });
-  const listed = await host.exec({ argv: [K0S_BINARY, "etcd", "member-list"], timeoutMs: PROBE_TIMEOUT_MS });
-  if (listed.exitCode !== 0) return ok({ kind: "silent", reason: `k0s etcd member-list: ${failureOf(listed)}` });
-  const members = parseMembers(listed.stdout);
-  if (members === undefined) return ok({ kind: "silent", reason: "k0s etcd member-list printed something else" });
-  const own = ownMember(members, node);
+  const members = await readMembers(host);
+  if (!members.ok) return ok({ kind: "silent", reason: members.error.message });
+  const own = ownMember(members.value, node);
   if (own === undefined) return ok({ kind: "gone" });
-  const others = members.filter((member) => member !== own);
+  const others = members.value.filter((member) => member !== own);
   if (others.length === 0) return ok({ kind: "last" });
   const seen = await Promise.all(
     others.map(async ({ name, url }) => ({ name, isReachable: await isAlive(host, url) })),
