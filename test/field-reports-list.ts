@@ -86,6 +86,7 @@ export const AREAS: readonly ReportArea[] = [
       report("B038", "packets of the overlay are larger than the link takes"),
       report("B041", "large packets vanish on the way, small ones pass, and nothing says so"),
       report("B042", "two nodes hold the virtual address, and nobody notices"),
+      report("B043", "multicast is filtered, and the virtual address is on both machines"),
       report("B046", "the virtual address ends up as an address of the node"),
       report("B047", "etcd's address moves away with the virtual address"),
       report(
