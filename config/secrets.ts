@@ -77,12 +77,12 @@ function checkToken(
 ): Result<string | undefined, AppError> {
   const token = readJoinToken(text);
   if (token === undefined) {
-    return fail("secret-form", `${path} is no k0s join token`, { hint: "the one line that `k0s token create` prints" });
+    return fail("secret-form", `${path} is no k0s join token`, { hint: "the one line that `cctl join-token` prints" });
   }
   const wanted = role === "worker" ? "worker" : "controller";
   if (role !== undefined && token.role !== wanted) {
     return fail("secret-role", `${path} holds a token for a ${token.role}, this node is a ${role}`, {
-      hint: `make one with \`k0s token create --role ${wanted}\``,
+      hint: `make one with \`cctl join-token CONTROLLER --role ${wanted}\``,
     });
   }
   const [authority] = readCertificates(token.certificateAuthority ?? "");

@@ -166,7 +166,7 @@ join: {tokenFrom: {file: /var/lib/corium/token}}
     expect(await bootstrap(services(of))).toBe(1);
     const said = statusOf(of)?.error?.join("\n") ?? "";
     expect(said).toContain("holds a token for a controller, this node is a worker");
-    expect(said).toContain("k0s token create --role worker");
+    expect(said).toContain("cctl join-token CONTROLLER --role worker");
     expect(said).not.toContain("abcdef.0123456789abcdef");
     expect(of.host.text("/etc/hostname")).toBeUndefined();
     expect(of.host.text("/etc/k0s/join-token")).toBeUndefined();

@@ -15,7 +15,7 @@ export const ruleSays = {
     problem(
       "missing",
       "a worker needs a join token",
-      "join.token or join.tokenFrom; `k0s token create --role worker` makes one",
+      "join.token or join.tokenFrom; `cctl join-token CONTROLLER` makes one",
     ),
   secretMissing: (first: string, second: string): Problem =>
     problem("missing", `one of ${first} and ${second} is required`, `${second} keeps it out of the document`),
@@ -180,13 +180,12 @@ export const ruleSays = {
   caExpired: (until: string): Problem =>
     problem("expired", `the CA expired on ${until}`, "put the new CA here, or check the clock"),
   caNotYet: (from: string): Problem => problem("expired", `the CA is valid only from ${from}`, "check the clock"),
-  tokenForm: (): Problem =>
-    problem("value", "this is no k0s join token", "the one line that `k0s token create` prints"),
+  tokenForm: (): Problem => problem("value", "this is no k0s join token", "the one line that `cctl join-token` prints"),
   tokenRole: (got: string, role: string): Problem =>
     problem(
       "value",
       `the token is for a ${got}, this node is a ${role}`,
-      `make one with \`k0s token create --role ${role === "worker" ? "worker" : "controller"}\``,
+      `make one with \`cctl join-token CONTROLLER --role ${role === "worker" ? "worker" : "controller"}\``,
     ),
   tokenServer: (server: string, endpoint: string): Problem =>
     problem(
