@@ -4,7 +4,7 @@
  * together, and keep it when its holder goes. Each test goes on with what the one before left.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { addressesOf, prepareMember, type Member, type Site } from "../qemu/harness/cluster.ts";
@@ -12,16 +12,22 @@ import { createTestCa, startServer } from "../qemu/harness/http.ts";
 import { testImage } from "../qemu/harness/image.ts";
 import { openOperator } from "../qemu/harness/node.ts";
 import { freePort } from "../qemu/harness/vm.ts";
-import { openWire } from "../qemu/harness/wire.ts";
+import { openWire, type Claim } from "../qemu/harness/wire.ts";
 import { testClusterVerbs } from "./cluster-verbs.ts";
 
 const VIP = "192.168.77.100";
 const CONTROLLERS = [11, 12, 13];
 const LONG_MS = 2_400_000;
+const FAILOVERS = 20;
+/** Of them, the last ones. */
+const KILLS = 2;
+/** Several intervals of VRRP. */
+const SETTLE_MS = 6000;
 
 const image = await testImage();
 const operator = await openOperator();
 const directory = mkdtempSync(join(tmpdir(), "corium-cluster-"));
+mkdirSync(join(directory, "tokens"));
 const authority = await createTestCa();
 const tokens = startServer({ directory: join(directory, "tokens"), tls: await authority.server() });
 const site: Site = { lanPort: await freePort(), network: "192.168.77" };
@@ -75,6 +81,49 @@ async function clusterWide(from: Member): Promise<string> {
     .join("\n");
 }
 
+async function etcdMembers(number: number): Promise<Readonly<Record<string, string>>> {
+  const text = await member(number).vm().shell.must("k0s etcd member-list", 120_000);
+  return (JSON.parse(text) as { readonly members: Readonly<Record<string, string>> }).members;
+}
+
+const answers = (): readonly Claim[] => wire.claims.filter(({ address }) => address === VIP);
+
+const lastHolder = (): string => answers().at(-1)?.mac ?? "nobody";
+
+async function nextClaim(isWanted: (claim: Claim) => boolean): Promise<Claim> {
+  for (;;) {
+    const found = answers().find(isWanted);
+    if (found !== undefined) return found;
+    await Bun.sleep(20);
+  }
+}
+
+async function holderOnWire(): Promise<string> {
+  const sinceMs = performance.now();
+  return (await nextClaim(({ atMs }) => atMs > sinceMs)).mac;
+}
+
+/** Who held it, one after the other. */
+function changesOf(claims: readonly Claim[]): readonly string[] {
+  const macs = claims.filter(({ address }) => address === VIP).map(({ mac }) => mac);
+  return macs.filter((mac, at) => mac !== macs[at - 1]);
+}
+
+/** From the first answer of a second holder to the last one of whoever gave up: 0 with one holder. Milliseconds. */
+function overlapOf(claims: readonly Claim[]): number {
+  const macs = new Map<string, { firstMs: number; lastMs: number }>();
+  for (const { address, mac, atMs } of claims) {
+    if (address !== VIP) continue;
+    const known = macs.get(mac);
+    macs.set(mac, { firstMs: known?.firstMs ?? atMs, lastMs: atMs });
+  }
+  if (macs.size < 2) return 0;
+  const spans = [...macs.values()];
+  const begin = Math.max(...spans.map(({ firstMs }) => firstMs));
+  const end = Math.min(...spans.map(({ lastMs }) => lastMs));
+  return Math.max(0, end - begin);
+}
+
 describe("a cluster", () => {
   test(
     "all four are started at once: the founder comes into service, the others wait for their tokens and say so",
@@ -114,17 +163,14 @@ describe("a cluster", () => {
     async () => {
       for (const [number, role] of roles.slice(1)) {
         const kind = role === "worker" ? "worker" : "controller";
-        const token = await member(11).vm().shell.must(`k0s token create --role ${kind} --expiry 1h`, 120_000);
+        const token = await operator.must(["join-token", "n11", "--role", kind, "--expiry", "1h"], 120_000);
         await Bun.write(join(directory, "tokens", `n${number}`), token);
         await operator.waitInService(`n${number}`, LONG_MS);
       }
       const listed = await member(12).vm().shell.must("k0s kubectl get nodes -o name", 120_000);
       // A controller without a kubelet is no Node.
       expect(listed.split("\n").toSorted()).toEqual(["node/n11", "node/n12", "node/n14"]);
-      const { members: etcd } = JSON.parse(await member(13).vm().shell.must("k0s etcd member-list", 120_000)) as {
-        readonly members: Readonly<Record<string, string>>;
-      };
-      expect(etcd).toEqual({
+      expect(await etcdMembers(13)).toEqual({
         n11: "https://192.168.77.11:2380",
         n12: "https://192.168.77.12:2380",
         n13: "https://192.168.77.13:2380",
@@ -176,6 +222,101 @@ describe("a cluster", () => {
       // Unicast, and only between the three.
       expect(wire.adverts.length).toBeGreaterThan(0);
       expect(wire.adverts.filter(({ target }) => !target.startsWith("192.168.77."))).toEqual([]);
+    },
+    LONG_MS,
+  );
+
+  test(
+    "links of the holder are cut, and two holders switched off: another takes the address, and it does not flap",
+    async () => {
+      const stop = wire.ask(VIP, "192.168.77.250", 100);
+      const lines: string[] = [];
+      try {
+        for (let turn = 1; turn <= FAILOVERS; turn += 1) {
+          const isKill = turn > FAILOVERS - KILLS;
+          const before = await holderOnWire();
+          const from = members.find(({ mac }) => mac === before);
+          if (from === undefined) throw new Error(`${before} holds the address and is no member`);
+          wire.clear();
+          const cutMs = performance.now();
+          await (isKill ? from.kill() : from.vm().setLink(false, "nic1"));
+          const taken = await nextClaim(({ mac }) => mac !== before);
+          await Bun.sleep(SETTLE_MS);
+          const changes = changesOf(wire.claims);
+          expect([turn, changes.filter((mac) => mac !== before)]).toEqual([turn, [taken.mac]]);
+          wire.clear();
+          const healedMs = performance.now();
+          if (isKill) {
+            await from.start();
+            await from.vm().shell.waitReady(LONG_MS);
+            await operator.waitInService(from.name, LONG_MS);
+          } else await from.vm().setLink(true, "nic1");
+          await Bun.sleep(SETTLE_MS);
+          const after = changesOf(wire.claims.filter(({ atMs }) => atMs > performance.now() - SETTLE_MS / 2));
+          expect([turn, after.length]).toEqual([turn, 1]);
+          const doubleMs = overlapOf(wire.claims);
+          lines.push(
+            `failover ${turn}: ${isKill ? "killed" : "link cut"} ${from.name}, taken after ${Math.round(taken.atMs - cutMs)} ms; two holders for ${Math.round(doubleMs)} ms after healing`,
+          );
+          process.stdout.write(`${lines.at(-1)} (${Math.round(performance.now() - healedMs)} ms)\n`);
+        }
+      } finally {
+        stop();
+      }
+      const all = lines.map((line) => Number(/taken after (\d+)/.exec(line)?.[1])).toSorted((a, b) => a - b);
+      process.stdout.write(
+        `failover: median ${all[Math.floor(all.length / 2)]} ms, worst ${all.at(-1)} ms of ${all.length}\n`,
+      );
+      expect(all).toHaveLength(FAILOVERS);
+    },
+    2 * LONG_MS,
+  );
+
+  test(
+    "a founder that is installed again with the same document is refused before any change: its cluster lives",
+    async () => {
+      await member(11).kill();
+      const again = await prepareMember(image, directory, {
+        name: "again",
+        number: 11,
+        site,
+        document: member(11).document,
+      });
+      try {
+        await again.start();
+        await again.ready();
+        await operator.enroll(again.vm(), "again", LONG_MS, again.document);
+        await again.vm().console.expect(/this cluster exists already: /, 600_000);
+        expect(await again.vm().shell.must("ls /etc/k0s /var/lib/k0s 2>/dev/null; hostname")).toBe("corium");
+      } finally {
+        await again.stop();
+      }
+      await member(11).start();
+      await member(11).vm().shell.waitReady(LONG_MS);
+      await operator.waitInService("n11", LONG_MS);
+    },
+    LONG_MS,
+  );
+
+  test(
+    "a controller is reset: it leaves etcd and comes back held and unclaimed; the rest keeps its address",
+    async () => {
+      await operator.must(["reset", "n13", "--yes", "--confirm", "n13"], 900_000);
+      await member(13)
+        .vm()
+        .console.expect(/reboot: Restarting system/, 900_000);
+      await member(13)
+        .vm()
+        .console.expect(/waiting for a claim together with a document: this node was reset/, LONG_MS);
+      expect(await etcdMembers(11)).toEqual({
+        n11: "https://192.168.77.11:2380",
+        n12: "https://192.168.77.12:2380",
+      });
+      await member(13).ready();
+      expect(await member(13).vm().shell.must("ls /etc/k0s /var/lib/k0s 2>/dev/null; hostname")).toBe("corium");
+      const holder = members.find(({ mac }) => mac !== member(13).mac && mac === lastHolder());
+      expect(["n11", "n12"]).toContain(holder?.name ?? "");
+      for (const name of ["n11", "n12", "n14"]) expect((await operator.status(name))?.phase).toBe("in-service");
     },
     LONG_MS,
   );

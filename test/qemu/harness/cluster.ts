@@ -1,10 +1,10 @@
 /**
  * Several nodes on one private segment, each an overlay of the installed disk: an API to its console and cctl through the
  * first card, everything between nodes through the second one, which has the default route and a fixed address, as a site
- * would give it. Both come as systemd credentials (systemd-network-generator(8)).
+ * would give it. Both are files of systemd-networkd, laid down before the node is claimed and kept over its boots.
  */
 import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import type { TestImage } from "./image.ts";
 import { synchronizeClock } from "./inside.ts";
 import { installedSystem } from "./installed.ts";
@@ -48,14 +48,34 @@ export interface Member {
 
 const twoDigits = (number: number): string => String(number).padStart(2, "0");
 
-const credential = (name: string, text: string): string =>
-  `io.systemd.credential.binary:network.network.${name}=${Buffer.from(text).toString("base64")}`;
-
-function networks({ number, site }: MemberOptions, macs: readonly [string, string]): readonly string[] {
-  const outside = `[Match]\nMACAddress=${macs[0]}\n[Network]\nDHCP=ipv4\nLinkLocalAddressing=no\n[DHCPv4]\nUseGateway=no\nUseRoutes=no\nUseHostname=no\n`;
-  const inside = `[Match]\nMACAddress=${macs[1]}\n[Network]\nAddress=${site.network}.${number}/24\nGateway=${site.network}.1\nLinkLocalAddressing=ipv6\nIPv6AcceptRA=no\n`;
-  return [credential("40-outside", outside), credential("41-inside", inside)];
+/** Path below a root, and text. */
+function networks({ number, site }: MemberOptions, macs: readonly [string, string]): readonly [string, string][] {
+  const outside = `[Match]
+MACAddress=${macs[0]}
+[Network]
+DHCP=ipv4
+LinkLocalAddressing=no
+[DHCPv4]
+UseGateway=no
+UseRoutes=no
+UseHostname=no
+`;
+  const inside = `[Match]
+MACAddress=${macs[1]}
+[Network]
+Address=${site.network}.${number}/24
+Gateway=${site.network}.1
+LinkLocalAddressing=ipv6
+IPv6AcceptRA=no
+`;
+  return [
+    ["systemd/network/40-outside.network", outside],
+    ["systemd/network/41-inside.network", inside],
+  ];
 }
+
+/** Where `/etc` is kept: what lies there is there again after a boot. */
+const ETC = ["/etc", "/var/lib/corium/etc"];
 
 /** A machine that was not switched on yet. `directory` holds its disk. */
 export async function prepareMember(image: TestImage, directory: string, options: MemberOptions): Promise<Member> {
@@ -74,7 +94,6 @@ export async function prepareMember(image: TestImage, directory: string, options
     hostPorts,
     mac: macs[0],
     lan: { port: site.lanPort, mac: macs[1] },
-    oemStrings: networks(options, macs),
   };
   let running: Vm | undefined;
   const vm = (): Vm => {
@@ -91,8 +110,17 @@ export async function prepareMember(image: TestImage, directory: string, options
       running = await startVm(machine);
     },
     ready: async () => {
-      await vm().shell.waitReady(READY_MS);
-      await synchronizeClock(vm().shell);
+      const { shell } = vm();
+      await shell.waitReady(READY_MS);
+      for (const [path, text] of networks(options, macs)) {
+        for (const root of ETC) {
+          const file = `${root}/${path}`;
+          await shell.must(`mkdir -p ${dirname(file)}; cat >${file} <<'END'\n${text}END\n`);
+        }
+      }
+      await shell.must("until networkctl reload; do sleep 1; done", 300_000);
+      await shell.must(`until ip -4 addr | grep -q ${site.network}.${number}/; do sleep 0.5; done`, 300_000);
+      await synchronizeClock(shell);
     },
     kill: async () => {
       await vm().kill();
