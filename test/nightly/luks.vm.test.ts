@@ -179,7 +179,7 @@ describe("encrypted volumes", () => {
     const { shell } = await boot("tpm-a");
     const node = await until("in service with its volumes", (each) => isActive(each) && each.phase === "in-service");
     expect([stateOf(node, "vault"), stateOf(node, "attic")]).toEqual(["open", "open"]);
-    expect(await shell.must("cat /srv/attic/mark")).toBe(MARK.trimEnd());
+    expect(await shell.must("cat /srv/attic/mark")).toBe(MARK);
     const before = await shell.must("journalctl -b -1 -o cat -u 'systemd-cryptsetup@*' -u corium-pods.service");
     expect(before).toContain("pods did not end");
     expect(before.match(/systemd-cryptsetup@\S+: Deactivated successfully/g)).toHaveLength(2);

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import { parseDocument } from "../../config/load.ts";
 import { bootInstallCut } from "../qemu/harness/boot-cut.ts";
 import { loggedFirstBoot } from "../qemu/harness/logged-first-boot.ts";
-import { checkInstallCut, environmentOf, finishedDisk } from "../qemu/harness/cut-install.ts";
+import { checkInstallCut, environmentOf, finishedDisk, isForGrub } from "../qemu/harness/cut-install.ts";
 import { checkProvisionCut } from "../qemu/harness/cut-provision.ts";
 import { MIRRORED_NODE } from "../qemu/harness/documents.ts";
 import { testImage } from "../qemu/harness/image.ts";
@@ -69,12 +69,15 @@ describe("an installation", () => {
     const cut = installCuts.find((each) => {
       if (each.at < installLog.entries.length / 2) return false;
       replayed.cutAt(each);
-      return environmentOf(replayed.view(0, sizeBytes), finished, join(directory, "cut"))?.length === 0;
+      const environment = environmentOf(replayed.view(0, sizeBytes), finished, join(directory, "cut"));
+      return environment !== undefined && !isForGrub(environment);
     });
     // Of another installation's log no cut may hit that moment: then one late in it.
     const chosen = cut ?? installCuts.find(({ at }) => at > installLog.entries.length * 0.6);
     if (chosen === undefined) throw new Error("no cut");
-    process.stdout.write(`cut after entry ${chosen.at}${cut === undefined ? "" : ", the boot environment empty"}\n`);
+    process.stdout.write(
+      `cut after entry ${chosen.at}${cut === undefined ? "" : ", the boot environment without content"}\n`,
+    );
     await bootInstallCut({ image, log: installLog, cut: chosen, sizeBytes, finished, directory });
   }, 900_000);
 });

@@ -1,6 +1,5 @@
 /** What may be found after power was lost during an installation, and what may not. */
 import { join } from "node:path";
-import { decodeBootEnv } from "../../../iso/bootenv.ts";
 import { formatFinding } from "../../../kit/finding.ts";
 import { planInstall } from "../../../provision/install/plan.ts";
 import { readMarks } from "../../../provision/install/remains/driver.ts";
@@ -87,7 +86,7 @@ function trusted(disk: View, finished: Finished, folder: string, hasFat: boolean
   return [
     ...once(partOf(disk, finished, 7), (part) => checkState(part, folder)),
     ...once(partOf(disk, finished, 8), (part) => checkLabelled(part, "corium-data", folder)),
-    ...(hasFat ? once(partOf(disk, finished, 2), (part) => checkEnvironment(part, folder)) : []),
+    ...(hasFat ? once(partOf(disk, finished, 2), (part) => checkEnvironment(part, finished, folder)) : []),
   ];
 }
 
@@ -129,13 +128,20 @@ function fileOnEsp(esp: View, folder: string): Buffer | undefined {
   return existsSync(file) ? readFileSync(file) : undefined;
 }
 
+/** What GRUB tells an environment by (grub-core/lib/envblk.c). */
+const GRUB_SIGNATURE = "# GRUB Environment Block\n";
+
+/** GRUB, the installer and the first boot take for absent what has no signature (iso/grub.ts, provision/install/table). */
+export const isForGrub = (environment: Buffer | undefined): environment is Buffer =>
+  environment?.toString("latin1").startsWith(GRUB_SIGNATURE) === true;
+
 /**
- * Absent, or whole; or empty, for of a new file on FAT the name is durable before its size is: GRUB, the installer and the
- * first boot take that for absent (iso/grub.ts, provision/install/table/driver.ts).
+ * What GRUB would read is this installation's. Without its signature it is none: of a new file on FAT the name, and the
+ * size, may be durable before what is in it.
  */
-function checkEnvironment(esp: View, folder: string): readonly string[] {
+function checkEnvironment(esp: View, { installation }: Finished, folder: string): readonly string[] {
   const bytes = fileOnEsp(esp, folder);
-  if (bytes === undefined || bytes.length === 0) return [];
-  const env = decodeBootEnv(bytes);
-  return env.ok ? [] : [env.error.message];
+  if (!isForGrub(bytes)) return [];
+  const id = /\nid=(.*)\n/.exec(bytes.toString("latin1"))?.[1];
+  return id === installation ? [] : [`the boot environment is of ${id ?? "nobody"}, not of ${installation}`];
 }
