@@ -297,7 +297,13 @@ describe("a cluster", () => {
     },
     LONG_MS,
   );
+});
 
+describe("what is done with the whole of it", () => {
+  testClusterVerbs({ operator, controllers: CONTROLLERS, worker: 14, member, vip: VIP });
+});
+
+describe("a cluster that one leaves", () => {
   test(
     "a controller is reset: it leaves etcd and comes back held and unclaimed; the rest keeps its address",
     async () => {
@@ -320,8 +326,4 @@ describe("a cluster", () => {
     },
     LONG_MS,
   );
-});
-
-describe("what is done with the whole of it", () => {
-  testClusterVerbs({ operator, controllers: CONTROLLERS, worker: 14, member, vip: VIP });
 });
