@@ -12,10 +12,11 @@ import { decide } from "../raid/watch.ts";
 import { carryOut, glance, look } from "../raid/watch/driver.ts";
 import type { State } from "../state/open.ts";
 import type { ReadIdentities } from "./disk-identities.ts";
+import { storageInUse } from "./storage-in-use.ts";
 
 export interface ArrayWatch {
   readonly host: Host;
-  readonly state: Pick<State, "owned" | "events" | "operations" | "replacements">;
+  readonly state: Pick<State, "owned" | "meta" | "events" | "operations" | "replacements">;
   /** Of this boot: what was said already. */
   readonly memoryPath: string;
   readonly identities: ReadIdentities;
@@ -37,7 +38,7 @@ export async function watchArrays(watch: ArrayWatch): Promise<void> {
   let lookedAtMs = 0;
   while (!signal.aborted) {
     try {
-      const arrays = watch.state.owned.list().filter(({ kind }) => kind === "raid");
+      const arrays = storageInUse(watch.state).filter(({ kind }) => kind === "raid");
       const now = arrays.length === 0 ? seen : await glance(host);
       const isDue = host.clock.monotonicMs() - lookedAtMs >= SAFETY_MS;
       if (arrays.length > 0 && (now !== seen || isDue)) {

@@ -16,6 +16,7 @@ import type { Collectors } from "./status.ts";
 import { readHa } from "./vip-watch.ts";
 import type { Volumes } from "./volumes.ts";
 import { knownVolumes } from "./volumes.ts";
+import { storageInUse } from "./storage-in-use.ts";
 
 export function nodeCollectors(
   host: Host,
@@ -42,8 +43,7 @@ export function nodeCollectors(
   return {
     async arrays(document) {
       const levels = new Map(document?.raid.map((raid) => [raid.name, raid]));
-      const wanted = state.owned
-        .list()
+      const wanted = storageInUse(state)
         .filter(({ kind }) => kind === "raid")
         .map(({ name, uuid, disks }) => {
           const spec = levels.get(name);

@@ -5,7 +5,9 @@ import { mintAuthority } from "../pki/driver.ts";
 import { realRandom } from "../host/random.ts";
 import { paths, plain, services, statusOf, world } from "../test/support/first-boot.ts";
 import { bootstrap } from "./bootstrap.ts";
+import { nodeCollectors } from "./collectors.ts";
 import { HELD } from "./obtain-document.ts";
+import { storageInUse } from "./storage-in-use.ts";
 
 const wiping = plain.replace("level: 1,", "level: 1, wipe: true,");
 
@@ -66,6 +68,23 @@ describe("held after a reset", () => {
     expect([of.destroyed, of.isMounted, of.filesystem]).toEqual([[], true, first.filesystem]);
     expect(of.state.meta.get("held")).toBeUndefined();
     expect(of.state.baseline.get()).toBeDefined();
+  });
+
+  test("kept arrays that do not run are neither shown as failed nor watched, until a document has taken them over", async () => {
+    const of = held(plain);
+    const disks = ["A", "B"].map((serial) => ({ serial, sizeBytes: 1 }));
+    of.state.owned.put({ kind: "raid", name: "data", uuid: "a", disks });
+    const names = () => storageInUse(of.state).map(({ name }) => name);
+    const { arrays } = nodeCollectors(of.host, of.state, {
+      hardware: async () => ({}),
+      volumes: { read: Object.assign(async () => [], { forget: () => undefined }) },
+      identities: async () => new Map(),
+      peers: () => [],
+      vip: () => ({}),
+    });
+    expect([names(), await arrays(undefined)]).toEqual([[], []]);
+    of.state.meta.remove("held");
+    expect([names(), (await arrays(undefined)).map(({ name }) => name)]).toEqual([["data"], ["data"]]);
   });
 
   test("no source of its own claims it or closes its port", async () => {
