@@ -75,16 +75,16 @@ describe("held after a reset", () => {
     const disks = ["A", "B"].map((serial) => ({ serial, sizeBytes: 1 }));
     of.state.owned.put({ kind: "raid", name: "data", uuid: "a", disks });
     const names = () => storageInUse(of.state).map(({ name }) => name);
-    const { arrays } = nodeCollectors(of.host, of.state, {
+    const collectors = nodeCollectors(of.host, of.state, {
       hardware: async () => ({}),
       volumes: { read: Object.assign(async () => [], { forget: () => undefined }) },
       identities: async () => new Map(),
       peers: () => [],
       vip: () => ({}),
     });
-    expect([names(), await arrays(undefined)]).toEqual([[], []]);
+    expect([names(), await collectors.arrays(undefined)]).toEqual([[], []]);
     of.state.meta.remove("held");
-    expect([names(), (await arrays(undefined)).map(({ name }) => name)]).toEqual([["data"], ["data"]]);
+    expect([names(), (await collectors.arrays(undefined)).map(({ name }) => name)]).toEqual([["data"], ["data"]]);
   });
 
   test("no source of its own claims it or closes its port", async () => {
