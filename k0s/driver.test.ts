@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Document } from "../config/document.ts";
+import { ok } from "../kit/result.ts";
 import { Secret } from "../kit/secret.ts";
 import type { StepContext } from "../kit/step.ts";
 import { fakeHost, type FakeHost, MachineDied } from "../test/support/fake-host.ts";
@@ -199,6 +200,21 @@ describe("a join token that the cluster does not take", () => {
     };
     const failure = await run(stepsOf(worker), { ...context, host: { ...fake, systemd } });
     expect(failure).toStartWith("k0s:ready: the cluster refuses the join token (401)");
+  });
+
+  test("also when it stopped before anybody looked", async () => {
+    const { context, fake } = machine();
+    const systemd = {
+      ...fake.systemd,
+      status: async (unit: string) => {
+        const found = await fake.systemd.status(unit);
+        const isStarted = fake.calls.some((call) => call.startsWith("systemd.start "));
+        return found.ok && isStarted ? ok({ ...found.value, activeState: "activating", restarts: 1 }) : found;
+      },
+      journalTail: async () => ok([UNAUTHORIZED]),
+    };
+    const failure = await run(stepsOf(worker), { ...context, host: { ...fake, systemd }, secrets: token("QUJD") });
+    expect(failure).toStartWith("k0s:start: the cluster refuses the join token (401)");
   });
 
   test("what an earlier token left in the journal is not held against the next one", async () => {

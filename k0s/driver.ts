@@ -186,7 +186,8 @@ async function start(step: StartStep, context: StepContext): Promise<Result<void
       const now = await host.systemd.status(service(step.unit));
       if (!now.ok) return now;
       if (now.value.activeState === "active") return ok(undefined);
-      if (now.value.activeState === "failed" || now.value.restarts > before) return looped(host, step.unit, now.value);
+      if (now.value.activeState === "failed" || now.value.restarts > before)
+        return looped(host, step.unit, now.value, step.isJoining);
       return ok(`it is ${now.value.activeState}`);
     },
   });

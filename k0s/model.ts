@@ -50,6 +50,7 @@ export interface InstallStep extends StepBase {
 export interface StartStep extends StepBase {
   readonly kind: "k0s:start";
   readonly unit: K0sUnit;
+  readonly isJoining: boolean;
 }
 
 export interface ReadyStep extends StepBase {

@@ -24,10 +24,11 @@ export function planK0s(document: Document, rendered: RenderedK0s): readonly K0s
   }
   const files = rendered.files.filter((file) => file.path.startsWith(`${UNIT_FOLDER}/`));
   const argv = rendered.installArgv;
+  const isJoining = token !== undefined;
   steps.push(
     { kind: "k0s:install", id: "k0s:install", title: `install the ${unit} service`, unit, argv, files },
-    { kind: "k0s:start", id: "k0s:start", title: `start ${unit}`, unit },
-    { kind: "k0s:ready", id: "k0s:ready", title: "wait until k0s answers", unit, isJoining: token !== undefined },
+    { kind: "k0s:start", id: "k0s:start", title: `start ${unit}`, unit, isJoining },
+    { kind: "k0s:ready", id: "k0s:ready", title: "wait until k0s answers", unit, isJoining },
   );
   return steps;
 }

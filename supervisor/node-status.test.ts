@@ -444,7 +444,7 @@ describe("addresses", () => {
     const { verdict, failed } = await checksOf({ addresses: async () => ["192.0.2.77"] }, { host });
     expect(verdict).toBe("unhealthy");
     expect(failed.map(({ name }) => name)).toEqual(["k0s", "address"]);
-    expect(failed[0]?.message).toContain("it waits for 192.0.2.2");
+    expect(failed[0]?.message).toContain("it is not started without 192.0.2.2");
     expect(failed[1]?.message).toContain("this node entered service with 192.0.2.2");
   });
 

@@ -291,7 +291,7 @@ function judge(found: Judged): readonly Check[] {
     const { kubernetes } = found;
     const isActive = kubernetes?.active === true;
     const waits = [...found.gone, ...found.overlay.filter(({ up }) => !up).map(({ name }) => `overlay ${name}`)];
-    const why = waits.length === 0 ? "" : `: it waits for ${waits.join(" and ")}`;
+    const why = waits.length === 0 ? "" : `: it is not started without ${waits.join(" and ")}`;
     checks.push({
       name: "k0s",
       ok: isActive,

@@ -41,9 +41,20 @@ export const failureOf = (result: ExecResult): string => {
   );
 };
 
-/** A failure of the unit, with what its journal says last. */
-export async function looped(host: Host, unit: K0sUnit, status: UnitStatus): Promise<Result<never, AppError>> {
+/** Why k0s gave up is among its last lines; further up there may be what an earlier token met. */
+const LAST_LINES = 5;
+
+/** A failure of the unit, with what its journal says last. `isJoining`: by a token, which the cluster may refuse. */
+export async function looped(
+  host: Host,
+  unit: K0sUnit,
+  status: UnitStatus,
+  isJoining = false,
+): Promise<Result<never, AppError>> {
   const tail = await host.systemd.journalTail(service(unit), JOURNAL_LINES);
+  if (isJoining && tail.ok && isTokenRefused(tail.value.slice(-LAST_LINES))) {
+    return fail("join-refused", TOKEN_REFUSED, { details: tail.value, hint: TOKEN_REFUSED_HINT });
+  }
   const how = status.activeState === "failed" ? `failed (${status.result})` : "stops and is restarted again and again";
   return err(
     appError("k0s-fails", `${unit} ${how}`, {
@@ -132,7 +143,7 @@ export async function waitUntilReady(
       if (refusal?.ok === false) return refusal;
       const isFailing = now.value.activeState === "failed" || now.value.restarts > first.value.restarts;
       // A refused token makes some versions of k0s loop, and others try for ever.
-      if (isFailing && refusal === undefined) return looped(host, unit, now.value);
+      if (isFailing && refusal === undefined) return looped(host, unit, now.value, options.isJoining);
       if (!isUp(now.value)) return ok(`${unit} is ${now.value.activeState}`);
       const missing = await whatIsMissing(host);
       return ok(missing === undefined ? undefined : (refusal?.value ?? missing));
