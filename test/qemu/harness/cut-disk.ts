@@ -97,12 +97,28 @@ export async function inventoryOf(host: FakeHost): Promise<Inventory> {
   return read.value;
 }
 
+/** Of the superblock (kernel: Documentation/filesystems/ext4, "Super Block"). */
+const METADATA_CSUM = 0x400;
+const CHECKSUM_AT = 0x3fc;
 const EXT4_MAGIC = 0xef53;
+
+/** CRC-32C as ext4 has it: no inversion at the end. */
+function crc32c(bytes: Uint8Array): number {
+  let sum = 0xffffffff;
+  for (const byte of bytes) {
+    sum ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) sum = (sum & 1) === 1 ? (sum >>> 1) ^ 0x82f63b78 : sum >>> 1;
+  }
+  return sum >>> 0;
+}
 
 /** Label of the ext4 filesystem there, as its superblock says. */
 export function ext4Label(view: View): string | undefined {
-  const block = view.read(1024, 256);
+  const block = view.read(1024, 1024);
   if (block.readUInt16LE(0x38) !== EXT4_MAGIC) return undefined;
+  // The node's blkid (util-linux 2.41) takes a superblock whose checksum is wrong for none: one half of it was written.
+  const hasChecksum = (block.readUInt32LE(0x64) & METADATA_CSUM) !== 0;
+  if (hasChecksum && block.readUInt32LE(CHECKSUM_AT) !== crc32c(block.subarray(0, CHECKSUM_AT))) return undefined;
   return block.toString("latin1", 0x78, 0x88).replace(/\0.*$/s, "");
 }
 
