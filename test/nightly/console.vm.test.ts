@@ -65,7 +65,7 @@ async function reKey(vm: Vm): Promise<void> {
   await key(`not-${name}`, /nothing was changed[^]*a letter, then Enter:/);
   await key("k", /type: (\S+)\n/);
   await key(name, /re-keyed: started normally, it shows a new claim code[^]*a letter, then Enter:/);
-  await key("f", /state on .*mounted, checked before[^]*q to go back:/);
+  await key("f", /state on [^]*mounted,\s+checked before[^]*q to go back:/);
   await key("q", /a letter, then Enter:/);
   await key("s", /type: (\S+)\n/);
   await Bun.sleep(READ_MS);
