@@ -223,14 +223,28 @@ describe("status", () => {
     expect(health.checks).toContainEqual({ name: "arrays", ok: false, message: "could not be read" });
   });
 
-  test("those who ask at once share one look; the next one looks anew", async () => {
+  test("those who ask while one looks share the next look: nobody is told what was before the question", async () => {
     let looks = 0;
-    const collectors: Collectors = { ...nothing, arrays: async () => ((looks += 1), []) };
-    const one = status(memoryState(), { collectors });
-    await Promise.all([one.node(), one.node(), one.node()]);
-    expect(looks).toBe(1);
-    await one.node();
+    let disk = "old";
+    const slow = Promise.withResolvers<undefined>();
+    const arrays: Collectors["arrays"] = async () => {
+      looks += 1;
+      const name = disk;
+      if (looks === 1) await slow.promise;
+      return [{ name, level: "raid1", state: "healthy", active: 2, expected: 2, members: [] }];
+    };
+    const one = status(memoryState(), { collectors: { ...nothing, arrays } });
+    const first = one.node();
+    await Bun.sleep(1);
+    // `cctl disk replace` has ended, and its status is asked for while another look is under way.
+    disk = "new";
+    const [second, third] = [one.node(), one.node()];
+    slow.resolve(undefined);
+    const named = await Promise.all([first, second, third].map(async (asked) => (await asked).storage.arrays[0]?.name));
+    expect(named).toEqual(["old", "new", "new"]);
     expect(looks).toBe(2);
+    await one.node();
+    expect(looks).toBe(3);
   });
 
   test("what it is doing right now", async () => {

@@ -159,8 +159,22 @@ export function createStatus(input: StatusInput): Status {
       ...(operation === undefined ? {} : { operation: shortOf(operation) }),
     };
   };
-  let collecting: Promise<NodeAnswer> | undefined;
   let last: { readonly answer: NodeAnswer; readonly atMs: number } | undefined;
+  let looking: Promise<NodeAnswer> | undefined;
+  /** Begins when the one that is under way ends. */
+  let next: Promise<NodeAnswer> | undefined;
+  const look = (): Promise<NodeAnswer> => {
+    const begun = collect()
+      .then((answer) => {
+        last = { answer, atMs: host.clock.monotonicMs() };
+        return answer;
+      })
+      .finally(() => {
+        looking = undefined;
+      });
+    looking = begun;
+    return begun;
+  };
 
   return {
     async health() {
@@ -174,17 +188,17 @@ export function createStatus(input: StatusInput): Status {
       };
     },
     config: async () => configStatus((await readMachine(host)).hostname),
-    // Consoles and people ask at the same time: one look at the machine answers them all.
+    // Consoles and people ask at the same time: one look at the machine answers them all, but nobody whose question is
+    // younger than it: what ended meanwhile would still be under way in it.
     node: (maxAgeMs = 0) => {
       if (last !== undefined && host.clock.monotonicMs() - last.atMs < maxAgeMs) return Promise.resolve(last.answer);
-      return (collecting ??= collect()
-        .then((answer) => {
-          last = { answer, atMs: host.clock.monotonicMs() };
-          return answer;
-        })
-        .finally(() => {
-          collecting = undefined;
-        }));
+      if (looking === undefined) return look();
+      if (maxAgeMs > 0) return looking;
+      const again = async (): Promise<NodeAnswer> => {
+        next = undefined;
+        return look();
+      };
+      return (next ??= looking.then(again, again));
     },
   };
 }
