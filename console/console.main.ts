@@ -11,7 +11,7 @@ import { converse } from "./converse.ts";
 import { bridge, hasLocked, isInService, keysLine, nameShown, renderLines, renderScreen } from "./frame.ts";
 import { beginInstall, stepInstall } from "./install-dialogue.ts";
 import type { ConsoleView } from "./model.ts";
-import { eventFeed, gatherView, socketCall, socketGet } from "./gather.ts";
+import { addressFeed, eventFeed, gatherView, socketCall, socketGet } from "./gather.ts";
 import { beginPrevious, stepPrevious } from "./previous-dialogue.ts";
 import { type QueuedTerminal, terminalOn } from "./terminal.ts";
 import { onTty, type Tty } from "./tty.ts";
@@ -49,8 +49,9 @@ const host = realHost();
 const paths = nodePaths();
 const get = socketGet(paths.socket);
 const call = socketCall(paths.socket, (ms) => host.clock.sleep(ms));
+const addresses = addressFeed(host);
 const events = eventFeed(get);
-const gather = () => gatherView({ host, paths, get, events, version });
+const gather = () => gatherView({ host, paths, get, addresses, events, version });
 
 async function show(tty: Tty, io: CommandIo): Promise<void> {
   let shown: readonly string[] | undefined;

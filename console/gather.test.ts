@@ -1,9 +1,9 @@
 import { expect, test } from "bun:test";
 import { nodePaths } from "../kit/paths.ts";
-import { fakeHost } from "../test/support/fake-host.ts";
+import { fakeHost, type FakeHost } from "../test/support/fake-host.ts";
 import { writeBootstrapStatus } from "../supervisor/bootstrap-status.ts";
 import { renderLines } from "./frame.ts";
-import { eventFeed, gatherView } from "./gather.ts";
+import { addressFeed, eventFeed, gatherView, type LocalGet } from "./gather.ts";
 import { viewFor } from "./views.ts";
 
 const addresses = JSON.stringify([
@@ -18,6 +18,23 @@ const addresses = JSON.stringify([
     addr_info: [{ family: "inet", local: "10.0.2.15", prefixlen: 24, scope: "global" }],
   },
 ]);
+
+const viewOf = (host: FakeHost, get: LocalGet) =>
+  gatherView({
+    host,
+    paths: nodePaths(),
+    get,
+    addresses: addressFeed(host),
+    events: eventFeed(get),
+    version: "0.1.0",
+  });
+
+test("on a machine that is so busy that ip does not answer in time, its address is not said to be gone", async () => {
+  const answers = [addresses, { exitCode: null }, "[]"];
+  const read = addressFeed(fakeHost({ programs: { ip: () => answers.shift() ?? "" } }));
+  const eth0 = [{ link: "eth0", address: "10.0.2.15/24" }];
+  expect([await read(), await read(), await read()]).toEqual([eth0, eth0, []]);
+});
 
 test("while the API does not answer, the console shows what the files of /run say", async () => {
   const host = fakeHost({
@@ -34,7 +51,7 @@ test("while the API does not answer, the console shows what the files of /run sa
     programs: { ip: () => addresses },
   });
   const get = async () => ({ problem: "not answering yet" });
-  const view = await gatherView({ host, paths: nodePaths(), get, events: eventFeed(get), version: "0.1.0" });
+  const view = await viewOf(host, get);
   expect(renderLines(view)).toEqual([
     "Corium 0.1.0",
     "name: debian",
@@ -53,7 +70,7 @@ test("files that are half there or hold nonsense do not end the console", async 
     const files = { "/run/corium/bootstrap.json": junk, "/run/corium/boot.json": junk };
     const host = fakeHost({ files, programs: { ip: () => junk } });
     const get = async () => ({ text: junk });
-    const view = await gatherView({ host, paths: nodePaths(), get, events: eventFeed(get), version: "0.1.0" });
+    const view = await viewOf(host, get);
     expect(renderLines(view)[0]).toBe("Corium 0.1.0");
   }
 });

@@ -80,19 +80,45 @@ export function eventFeed(get: LocalGet, kept = 8): () => Promise<readonly Event
   };
 }
 
+export type Addresses = ConsoleView["addresses"];
+
+/** Of the node's own cards. What `ip` said last stays while it does not answer: an address that is there is not "none". */
+export function addressFeed(host: Host): () => Promise<Addresses> {
+  let known: Addresses = [];
+  return async () => {
+    const ran = await host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 });
+    const links = parseLinks(ran.stdout);
+    if (ran.exitCode !== 0 || !links.ok) return known;
+    known = links.value.flatMap((link) =>
+      link.isLoopback || link.kind === "veth" || link.kind === "bridge"
+        ? []
+        : globalAddresses(link).map(({ address, prefix }) => ({ link: link.name, address: `${address}/${prefix}` })),
+    );
+    return known;
+  };
+}
+
 export interface Sources {
   readonly host: Host;
+  readonly addresses: () => Promise<Addresses>;
   readonly paths: Paths;
   readonly get: LocalGet;
   readonly events: () => Promise<readonly EventRecord[]>;
   readonly version: string;
 }
 
-export async function gatherView({ host, paths, get, events: readEvents, version }: Sources): Promise<ConsoleView> {
-  const [answer, events, links, enrolment, bootstrap, boot, hostname] = await Promise.all([
+export async function gatherView({
+  host,
+  paths,
+  get,
+  addresses: readAddresses,
+  events: readEvents,
+  version,
+}: Sources): Promise<ConsoleView> {
+  const [answer, events, addresses, enrolment, bootstrap, boot, hostname] = await Promise.all([
     get("/v1/node"),
     readEvents(),
-    host.exec({ argv: ["ip", "-j", "-d", "addr"], timeoutMs: 5_000 }),
+    readAddresses(),
     readJson<Enrolment>(host, paths.enrolment),
     host.files.readText(bootstrapStatusPath(paths.runDir), { maxBytes: 65_536 }),
     readJson<BootFacts>(host, paths.bootFacts, "mode"),
@@ -102,16 +128,11 @@ export async function gatherView({ host, paths, get, events: readEvents, version
     "text" in answer
       ? parseOr<NodeAnswer>(answer.text, "phase", "os", "health", "management", "storage", "overlay")
       : undefined;
-  const parsedLinks = parseLinks(links.stdout);
   const status = bootstrap.ok ? parseBootstrapStatus(bootstrap.value) : undefined;
   return {
     version,
     hostname: hostname.ok ? hostname.value.trim() : "",
-    addresses: (parsedLinks.ok ? parsedLinks.value : []).flatMap((link) =>
-      link.isLoopback || link.kind === "veth" || link.kind === "bridge"
-        ? []
-        : globalAddresses(link).map(({ address, prefix }) => ({ link: link.name, address: `${address}/${prefix}` })),
-    ),
+    addresses,
     ...(node === undefined ? {} : { node }),
     ...("problem" in answer ? { apiProblem: answer.problem } : {}),
     ...(enrolment === undefined ? {} : { enrolment }),
