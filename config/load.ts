@@ -30,7 +30,10 @@ export interface ParsedDocument {
   readonly document?: Document;
   /** The schema's root as plain data, before nulls are dropped; present when it could be read at all. */
   readonly raw?: unknown;
-  /** Where a path of the document stands: its key, or the entry of its list; undefined for what is not given. */
+  /**
+   * Where a path of the document stands: its key, or the entry of its list; the document's beginning for "", undefined for
+   * what is not given.
+   */
   readonly positionOf: (path: string) => Position | undefined;
 }
 
@@ -40,6 +43,7 @@ const ROOT_KEYS = Object.keys(documentSchema.shape);
 export function parseDocument(text: string | Uint8Array, options: ParseOptions): ParsedDocument {
   const decoded = decode(text, ROOT_KEYS);
   const positionOf = (path: string): Position | undefined => {
+    if (path === "") return decoded.positionOf(0);
     const found = decoded.places.get(path);
     return found === undefined ? undefined : decoded.positionOf(found.key ?? found.value);
   };

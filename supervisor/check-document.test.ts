@@ -17,6 +17,11 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const nowMs = Date.UTC(2027, 0, 1);
 const check = (text: string): readonly Finding[] => checkDocument(text, { file: "n.yaml", nowMs }).findings;
 
+test("a warning about a map that is not there at all has a place too: where the document begins", () => {
+  const joining = "role: controller\njoin: { tokenFrom: { url: 'https://x' } }\n";
+  expect(check(joining)).toMatchObject([{ code: "no-balancer", path: "cluster.endpoint", line: 1, column: 1 }]);
+});
+
 describe("a version that the release's lock does not list", () => {
   const text = "role: single\nkubernetes:\n  version: v1.2.3+k0s.0\n";
 

@@ -19,14 +19,14 @@ export function checkDocument(
   if (parsed.omitted > 0) return parsed;
   return { ...parsed, ...capFindings([...parsed.findings, ...placed].toSorted(byPosition)) };
 
-  /** Where something is missing, the nearest map above it that is there stands for it. */
+  /** Where something is missing, the nearest map above it that is there stands for it: in the end the document's own. */
   function placeOf(path: string): Position | undefined {
     for (let at = path; at !== ""; at = parentOf(at)) {
       const found = positionOf(at);
       if (found !== undefined) return found;
-      if (parentOf(at) === at) return undefined;
+      if (parentOf(at) === at) break;
     }
-    return undefined;
+    return positionOf("");
   }
 }
 
