@@ -1,4 +1,7 @@
-/** A link with real machines on it: network namespaces behind a bridge. What is heard there, and who answers. */
+/**
+ * A link with real machines on it: network namespaces behind a bridge. What is heard there, and who answers. Alone: a
+ * namespace holds the mounts of whoever runs beside it.
+ */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
