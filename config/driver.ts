@@ -175,9 +175,9 @@ async function readArgument(
   boot: BootFacts | undefined,
 ): Promise<Read> {
   if (!/^https?:/.test(value)) return readNamed(host, value, boot);
-  const trust = authority === undefined ? undefined : await readNamed(host, authority, boot);
-  if (trust !== undefined && !trust.ok) return trust;
-  const pem = trust?.value === undefined || trust.value === null ? {} : { trust: decodeText(trust.value) ?? "" };
+  const trust = authority === undefined ? undefined : await readAuthority(host, authority, boot);
+  if (trust?.ok === false) return trust;
+  const pem = trust === undefined ? {} : { trust: trust.value ?? "" };
   const request = { url: value, timeoutMs: 30_000, maxBytes: MAX_BYTES, isPinned, ...pem };
   const answer = await host.http(request);
   if (!answer.ok) {
@@ -200,6 +200,15 @@ export async function readSiteAuthority(
 ): Promise<Result<string | undefined, AppError>> {
   const value = argumentValue(parseCmdline(cmdline), "corium.config.ca");
   if (value === undefined || value === "") return ok(undefined);
+  return readAuthority(host, value, boot);
+}
+
+/** Undefined: it is no text. */
+async function readAuthority(
+  host: Host,
+  value: string,
+  boot: BootFacts | undefined,
+): Promise<Result<string | undefined, AppError>> {
   const read = await readNamed(host, value, boot);
   return read.ok ? ok(read.value === null ? undefined : decodeText(read.value)) : read;
 }
