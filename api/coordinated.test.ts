@@ -1,24 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import type { FakeApi } from "../test/support/fake-api.ts";
 import { fakeApi, operator } from "../test/support/fake-api.ts";
+import { recordBaseline } from "../test/support/in-service.ts";
 
 const OWN = "role: controller\nnode: {name: n2}\naddons: [{name: old, chart: 'oci://r.example.com/old'}]\n";
 
 async function inService(): Promise<FakeApi> {
   const api = await fakeApi();
-  const requester = { kind: "document" } as const;
-  const document = api.state.documents.add({ text: OWN, atMs: 1, requester, origin: "apply" });
-  api.state.baseline.set({
-    document,
-    hostname: "n2",
-    machineId: "m",
-    addresses: {},
-    k0sVersion: "v1.36.3+k0s.2",
-    inputHash: "x",
-    renderVersion: 1,
-    rendered: {},
-    atMs: 1,
-  });
+  recordBaseline(api.state, OWN, { hostname: "n2" });
   return api;
 }
 

@@ -4,6 +4,7 @@ import type { Operation } from "../state/model.ts";
 import type { FakeApi } from "../test/support/fake-api.ts";
 import { fakeApi, operator } from "../test/support/fake-api.ts";
 import { type FakeKube, fakeKube } from "../test/support/fake-kube.ts";
+import { recordBaseline } from "../test/support/in-service.ts";
 
 const WEB = { namespace: "shop", name: "web-1", node: "w1", labels: { app: "web" } };
 const BUDGET = { namespace: "shop", name: "web", selector: { matchLabels: { app: "web" } }, allowed: 0 };
@@ -13,18 +14,7 @@ async function controller(
   kube = fakeKube("n1", "w1"),
 ): Promise<{ api: FakeApi; kube: FakeKube }> {
   const api = await fakeApi({ programs: { k0s: kube.program } });
-  const document = api.state.documents.add({ text, atMs: 1, requester: { kind: "document" }, origin: "apply" });
-  api.state.baseline.set({
-    document,
-    hostname: "N1",
-    machineId: "m",
-    addresses: {},
-    k0sVersion: "v1.36.3+k0s.2",
-    inputHash: "x",
-    renderVersion: 1,
-    rendered: {},
-    atMs: 1,
-  });
+  recordBaseline(api.state, text, { hostname: "N1" });
   return { api, kube };
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { machine } from "../test/machines/machines.ts";
 import { fakeApi, operator } from "../test/support/fake-api.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
+import { recordBaseline } from "../test/support/in-service.ts";
 import { ok } from "../kit/result.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { parseIntent } from "../provision/reset/intent.ts";
@@ -24,18 +25,7 @@ async function node(of: { readonly role?: string; readonly members?: string } = 
   });
   const state = memoryState();
   const text = `role: ${role}\nnode: { name: node1 }\ncluster: { name: shop }\n`;
-  const document = state.documents.add({ text, atMs: 1, requester: { kind: "local" }, origin: "enroll" });
-  state.baseline.set({
-    document,
-    hostname: "node1",
-    machineId: "0",
-    addresses: {},
-    k0sVersion: "v1",
-    inputHash: "0",
-    renderVersion: 1,
-    rendered: {},
-    atMs: 1,
-  });
+  recordBaseline(state, text, { hostname: "node1" });
   const disk = machine("blank-pair").disks.find(({ identity }) => identity.serial === "A");
   if (disk === undefined) throw new Error("no disk");
   state.owned.put({ kind: "disk", name: "media", uuid: "u", filesystemUuid: "u", disks: [disk.identity] });

@@ -7,6 +7,7 @@ import { parseDocument } from "../config/load.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { openState, type State } from "../state/open.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
+import { recordBaseline } from "../test/support/in-service.ts";
 import { type CutApply, holdPath, recoverCutApplies } from "./cut-apply.ts";
 
 const DOCUMENT = `role: single
@@ -30,18 +31,7 @@ test("a power cut in an apply left the new manifests: their disk was mounted aft
       units: { "k0scontroller.service": { ...running, activeState: "inactive" }, "var-lib-k0s.mount": running },
     });
     host.put(MANIFEST, "old");
-    const document = before.documents.add({ text: DOCUMENT, atMs: 1, requester, origin: "apply" });
-    before.baseline.set({
-      document,
-      hostname: "n1",
-      machineId: "m",
-      addresses: {},
-      k0sVersion: "v1.36.3+k0s.2",
-      inputHash: "x",
-      renderVersion: 1,
-      rendered: {},
-      atMs: 1,
-    });
+    recordBaseline(before, DOCUMENT);
     const begun = before.operations.begin({ kind: "apply", requester, version: "1", atMs: 1 });
     if (!begun.ok) throw new Error("busy");
     const plan = {

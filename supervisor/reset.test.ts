@@ -8,6 +8,7 @@ import { memoryErasable } from "../state/erase.ts";
 import { machine } from "../test/machines/machines.ts";
 import type { FakeHost, FakeProgram } from "../test/support/fake-host.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
+import { recordBaseline } from "../test/support/in-service.ts";
 import { carryOutReset } from "./reset.ts";
 import { isResetting, readResetIntent, writeResetIntent } from "./reset-files.ts";
 
@@ -70,18 +71,7 @@ async function resetting(node: Node = {}, more: Partial<ResetIntent> = {}) {
   const records = memoryErasable();
   const { state } = records;
   const text = `role: ${role}\nnode: { name: node1 }\ncluster: { name: shop }\n`;
-  const document = state.documents.add({ text, atMs: 1, requester: { kind: "local" }, origin: "enroll" });
-  state.baseline.set({
-    document,
-    hostname: "node1",
-    machineId: "0",
-    addresses: {},
-    k0sVersion: "v1",
-    inputHash: "0",
-    renderVersion: 1,
-    rendered: {},
-    atMs: 1,
-  });
+  recordBaseline(state, text, { hostname: "node1" });
   const begun = state.operations.begin({ kind: "reset", requester: { kind: "local" }, version: "1", atMs: 1 });
   if (!begun.ok) throw new Error("busy");
   const intent: ResetIntent = {

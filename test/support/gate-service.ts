@@ -8,8 +8,8 @@ import { renderNode } from "../../provision/render.ts";
 import { openState, type State } from "../../state/open.ts";
 import { fakeHost, type FakeHost } from "./fake-host.ts";
 import { type FakeK0s, fakeK0s } from "./fake-k0s.ts";
+import { recordBaseline } from "./in-service.ts";
 
-const requester = { kind: "local" } as const;
 const folders: string[] = [];
 
 /** For `afterEach`. */
@@ -57,18 +57,7 @@ export function gateService(before: string, k0s: FakeK0s = fakeK0s({ slowness: 0
     journal: [],
   });
   fake.sync();
-  const stored = state.documents.add({ text: before, atMs: 1, requester, origin: "apply" });
-  state.baseline.set({
-    document: stored,
-    hostname: "n1",
-    machineId: "m",
-    addresses: {},
-    k0sVersion: "v1.36.3+k0s.2",
-    inputHash: "x",
-    renderVersion: 1,
-    rendered: {},
-    atMs: 1,
-  });
+  recordBaseline(state, before);
   state.meta.set("in-service-at-ms", "1");
   writeFileSync(paths.marker, "");
   const depend = (): ApplyDependencies => ({
