@@ -1,6 +1,6 @@
 /** What the routes work with; the composition root fills it, tests fill it with fakes. */
 import type { Word } from "../apply/held/driver.ts";
-import type { ServiceOutcome, ServiceRequest } from "../apply/service/driver.ts";
+import type { ServiceOutcome, ServiceRequest } from "../apply/service/model.ts";
 import type { Document } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { Finding } from "../kit/finding.ts";

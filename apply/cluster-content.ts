@@ -2,6 +2,7 @@
 import { createHmac } from "node:crypto";
 import type { FieldChange } from "../api/contract.ts";
 import type { Document } from "../config/document.ts";
+import type { Baseline } from "../state/model.ts";
 import { canonicalJson } from "./canonical.ts";
 import { diffFields } from "./fields.ts";
 import { withSortedFiles } from "./input-hash.ts";
@@ -29,3 +30,12 @@ export function clusterDigest(document: Document, key: string): string {
   });
   return createHmac("sha256", key).update(canonicalJson(part)).digest("hex");
 }
+
+/** This node, as its k0s knows it. */
+export const ownOf = ({
+  hostname,
+  addresses: { peerAddress },
+}: Baseline): { readonly hostname: string; readonly peerAddress?: string } => ({
+  hostname,
+  ...(peerAddress === undefined ? {} : { peerAddress }),
+});

@@ -2,7 +2,8 @@
  * What a power cut left of an apply, at the daemon's start. k0s is held until it is put back: it would release a new
  * add-on from the half of it, and uninstall it again with its data once the files are as before.
  */
-import { type ApplyDependencies, recoverApplies } from "../apply/service/driver.ts";
+import { recoverApplies } from "../apply/recovery/driver.ts";
+import type { ApplyDependencies } from "../apply/service/model.ts";
 import { NOT_MOUNTED } from "../apply/undo/driver.ts";
 import { formatError } from "../kit/app-error.ts";
 import type { Paths } from "../kit/paths.ts";

@@ -2,7 +2,9 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { MachineDied } from "../../test/support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../../test/support/fake-k0s.ts";
 import { type GateService, gateService, removeServices } from "../../test/support/gate-service.ts";
-import { recoverApplies, type ServiceOutcome, serveApply } from "./driver.ts";
+import { recoverApplies } from "../recovery/driver.ts";
+import { serveApply } from "./driver.ts";
+import type { ServiceOutcome } from "./model.ts";
 
 const BEFORE = "role: single\nnode: {name: n1}\n";
 const ADDON = `${BEFORE}addons:\n  - {name: ingress, chart: "oci://r.example.com/ingress"}\n`;

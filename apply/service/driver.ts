@@ -1,66 +1,32 @@
 /** POST /v1/config on a node in service, as one operation from the gate to the record. */
-import type { ApplyAnswer, ErrorBody } from "../../api/contract.ts";
+import type { ApplyAnswer } from "../../api/contract.ts";
 import type { Document } from "../../config/document.ts";
-import { mountPointsOf } from "../../config/mount-points.ts";
 import { secretFields } from "../../config/secrets.ts";
 import { type AppError, appError, fail, formatError } from "../../kit/app-error.ts";
 import type { Finding } from "../../kit/finding.ts";
-import type { Paths } from "../../kit/paths.ts";
 import type { Host } from "../../kit/ports.ts";
-import { err, ok, type Result } from "../../kit/result.ts";
+import { ok, type Result } from "../../kit/result.ts";
 import type { Secret } from "../../kit/secret.ts";
 import { readControlPlane, waitForMembers } from "../../k0s/cluster/driver.ts";
 import type { ControlPlane } from "../../k0s/cluster/model.ts";
-import type { Baseline, Operation, OperationStep, Requester } from "../../state/model.ts";
-import type { State } from "../../state/open.ts";
-import { applyDocument, type ApplyOutcome as Outcome, type ApplyPorts, applySteps, finishRecorded } from "../driver.ts";
-import { changesContent, mayBeSeveral } from "../cluster-content.ts";
+import type { OperationStep } from "../../state/model.ts";
+import { applyDocument, type ApplyOutcome as Outcome, type ApplyPorts, applySteps } from "../driver.ts";
+import { changesContent, mayBeSeveral, ownOf } from "../cluster-content.ts";
 import { nodeFingerprintKey } from "../fingerprint-key.ts";
-import { type Held, hold, TAKEN_BACK, type Word } from "../held/driver.ts";
+import { TAKEN_BACK } from "../held/driver.ts";
 import { inputHash } from "../input-hash.ts";
 import { type ApplyPlan, planApply } from "../plan.ts";
+import { recoverApplies } from "../recovery/driver.ts";
 import { RENDER_VERSION } from "../render-version.ts";
-import { readRecords, type Recovery, recoverApply } from "../undo/driver.ts";
-import type { UndoRecord } from "../undo/model.ts";
-
-export interface ApplyDependencies {
-  readonly host: Host;
-  readonly paths: Pick<Paths, "stateDir" | "config">;
-  readonly state: State;
-  /** Of the program. */
-  readonly version: string;
-  readonly parse: (
-    text: string,
-    nowMs: number,
-  ) => { readonly findings: readonly Finding[]; readonly document?: Document };
-  readonly timeoutMs?: number;
-  /** How long an apply waits for the word to restart; over early when aborted. Default an hour. */
-  readonly holdFor?: (signal: AbortSignal) => Promise<void>;
-}
-
-/** What the API hands over, already checked as a request. */
-export interface ServiceRequest {
-  readonly document: string;
-  readonly acknowledge: boolean;
-  readonly isDryRun: boolean;
-  /** Every controller of the cluster gets it: written here, and k0s restarts only when told. */
-  readonly isCoordinated?: boolean;
-  readonly requester: Requester;
-}
-
-interface Refused {
-  readonly kind: "refused";
-  readonly status: 400 | 409 | 503;
-  readonly body: ErrorBody;
-}
-
-export type ServiceOutcome = { readonly kind: "answer"; readonly answer: ApplyAnswer } | Refused;
-
-const refused = (status: 400 | 409 | 503, reason: string, error: string, more: Partial<ErrorBody> = {}): Refused => ({
-  kind: "refused",
-  status,
-  body: { error, reason, ...more },
-});
+import { type Holding, writeAndHold } from "../waiting/driver.ts";
+import {
+  type ApplyDependencies,
+  type Refused,
+  refused,
+  type ServiceOutcome,
+  type ServiceRequest,
+  type Work,
+} from "./model.ts";
 
 /** One apply, from the text to the answer. A dry run and a refusal leave no trace. */
 export async function serveApply(dependencies: ApplyDependencies, request: ServiceRequest): Promise<ServiceOutcome> {
@@ -101,15 +67,12 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
   if (plan.diff.result === "unchanged") return { kind: "answer", answer: { ...answer, status: "unchanged" } };
   if (request.isDryRun) return { kind: "answer", answer: { ...answer, status: "planned" } };
   const work = { request, baseline, document, plan, answer };
-  return request.isCoordinated === true ? writeAndHold(dependencies, work) : runOperation(dependencies, work);
+  return isCoordinated
+    ? writeAndHold(dependencies, work, (holding) => runOperation(dependencies, work, holding))
+    : runOperation(dependencies, work);
 }
 
 type Around = { readonly kind: "several"; readonly controlPlane?: ControlPlane } | Refused;
-
-const ownOf = ({ hostname, addresses: { peerAddress } }: Baseline): Parameters<typeof readControlPlane>[1] => ({
-  hostname,
-  ...(peerAddress === undefined ? {} : { peerAddress }),
-});
 
 /**
  * k0s's leader applies its own charts and stacks and prunes the rest, so that what one controller alone is given goes
@@ -164,72 +127,6 @@ const answerOf = (plan: ApplyPlan, document: Document, findings: readonly Findin
   consequences: [...plan.consequences, ...plan.undo],
   warnings: [...findings, ...plan.warnings],
 });
-
-interface Work {
-  readonly request: ServiceRequest;
-  readonly baseline: Baseline;
-  readonly document: Document;
-  readonly plan: ApplyPlan;
-  readonly answer: ApplyAnswer;
-}
-
-/** Of this process, by operation; the state stands for the node. */
-const waiting = new WeakMap<State, Map<string, Held<ServiceOutcome>>>();
-const HOLD_MS = 60 * 60_000;
-
-/** The answer comes when everything is written; `resumeApply` goes on from there. */
-async function writeAndHold(dependencies: ApplyDependencies, work: Work): Promise<ServiceOutcome> {
-  const { host, state } = dependencies;
-  const known = waiting.get(state) ?? new Map<string, Held<ServiceOutcome>>();
-  waiting.set(state, known);
-  let operation = "";
-  const held = hold<ServiceOutcome>({
-    sleep: dependencies.holdFor ?? ((signal) => host.clock.sleep(HOLD_MS, signal)),
-    onWait: () => {
-      const atMs = host.clock.nowMs();
-      state.operations.phase(operation, "awaiting-confirmation", atMs);
-      state.operations.message(operation, "written; waiting until every controller has it", atMs);
-    },
-  });
-  held.outcome = runOperation(dependencies, work, {
-    held,
-    onBegin: (id) => {
-      operation = id;
-      known.set(id, held);
-    },
-  }).finally(() => known.delete(operation));
-  const first = await Promise.race([held.outcome, held.written]);
-  if (first !== "written") return first;
-  return { kind: "answer", answer: { ...work.answer, status: "written", operation } };
-}
-
-/** Goes on with an apply that has written and waits, or takes it back; answers when that is done. */
-export async function resumeApply(
-  { host, state }: Pick<ApplyDependencies, "host" | "state">,
-  operation: string,
-  word: Word,
-): Promise<ServiceOutcome> {
-  const held = waiting.get(state)?.get(operation);
-  if (held?.outcome === undefined || !held.tell(word)) {
-    const phase = state.operations.get(operation)?.phase ?? "unknown";
-    return refused(409, "not-waiting", `operation ${operation} does not wait to be confirmed: it is ${phase}`, {
-      operation,
-    });
-  }
-  state.operations.phase(operation, "running", host.clock.nowMs());
-  const outcome = await held.outcome;
-  if (outcome.kind === "refused") return outcome;
-  // Who leads may have changed since it was planned.
-  const { controlPlane: _old, ...answer } = outcome.answer;
-  const baseline = state.baseline.get();
-  const now = baseline === undefined ? undefined : await readControlPlane(host, ownOf(baseline));
-  return { kind: "answer", answer: { ...answer, ...(now?.ok === true ? { controlPlane: now.value } : {}) } };
-}
-
-interface Holding {
-  readonly held: Held<ServiceOutcome>;
-  readonly onBegin: (operation: string) => void;
-}
 
 async function runOperation(dependencies: ApplyDependencies, work: Work, holding?: Holding): Promise<ServiceOutcome> {
   const { host, state, version } = dependencies;
@@ -364,55 +261,3 @@ function concludeOperation(
       return outcome satisfies never;
   }
 }
-
-/**
- * At each start before k0s is up: what a crash or a power cut left of an apply is undone or finished, and its
- * operation is ended with what became of it.
- */
-export async function recoverApplies(dependencies: ApplyDependencies): Promise<Result<readonly Recovery[], AppError>> {
-  const { host, paths, state } = dependencies;
-  const baseline = state.baseline.get();
-  const recovered = await recoverApply({
-    host,
-    stateDir: paths.stateDir,
-    mountPoints: baseline === undefined ? [] : mountPointsIn(dependencies, baseline.document.text),
-    isRecorded: (hash) => baseline?.document.sha256 === hash,
-    finish: (hash) =>
-      baseline === undefined
-        ? Promise.resolve(err(appError("undo", "there is no baseline")))
-        : finishRecorded({ host, paths }, baseline.document, hash),
-  });
-  if (!recovered.ok) return recovered;
-  const records = await readRecords(host, paths.stateDir);
-  if (!records.ok) return records;
-  for (const operation of state.operations.abandoned().filter(({ kind }) => kind === "apply")) {
-    endAbandoned(
-      dependencies,
-      operation,
-      records.value.find((record) => record.operation === operation.id),
-    );
-  }
-  return recovered;
-}
-
-function mountPointsIn({ host, parse }: ApplyDependencies, text: string): readonly string[] {
-  const { document } = parse(text, host.clock.nowMs());
-  return document === undefined ? [] : mountPointsOf(document);
-}
-
-/** By its undo record, which is closed by now: also when only the operation's own end was missing. */
-function endAbandoned({ host, state }: ApplyDependencies, { id }: Operation, record: UndoRecord | undefined): void {
-  const atMs = host.clock.nowMs();
-  const [phase, became] = ABANDONED[record?.state ?? "open"];
-  state.operations.adopt(id, atMs);
-  const failureReason = `the node or its program stopped in the middle; ${became}`;
-  state.operations.end(id, phase === "succeeded" ? { phase } : { phase, failureReason }, atMs);
-  const message = `the apply ${id} was cut off; ${became}`;
-  state.events.add({ atMs, kind: "apply-recovered", severity: "warning", message });
-}
-
-const ABANDONED = {
-  applied: ["succeeded", "it had been recorded and was finished"],
-  undone: ["rolled-back", "everything was put back"],
-  open: ["failed", "nothing had been changed"],
-} as const;

@@ -5,7 +5,7 @@ import { createApi } from "../../api/app.ts";
 import type { Enrolment } from "../../api/enrolment.ts";
 import { openEnrolment } from "../../api/enrolment.ts";
 import type { ApiServices, OwnDocument } from "../../api/services.ts";
-import type { ServiceOutcome, ServiceRequest } from "../../apply/service/driver.ts";
+import type { ServiceOutcome, ServiceRequest } from "../../apply/service/model.ts";
 import { parseDocument } from "../../config/load.ts";
 import { nodeVolumes } from "../../supervisor/volumes.ts";
 import { nodePaths } from "../../kit/paths.ts";

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ApplyDependencies } from "../../apply/service/driver.ts";
+import type { ApplyDependencies } from "../../apply/service/model.ts";
 import { parseDocument } from "../../config/load.ts";
 import { renderNode } from "../../provision/render.ts";
 import { openState, type State } from "../../state/open.ts";

@@ -1,0 +1,61 @@
+/** What a crash or a power cut left of applies, at the start of the program and before each apply. */
+import { mountPointsOf } from "../../config/mount-points.ts";
+import { type AppError, appError } from "../../kit/app-error.ts";
+import { err, type Result } from "../../kit/result.ts";
+import type { Operation } from "../../state/model.ts";
+import { finishRecorded } from "../driver.ts";
+import type { ApplyDependencies } from "../service/model.ts";
+import { readRecords, type Recovery, recoverApply } from "../undo/driver.ts";
+import type { UndoRecord } from "../undo/model.ts";
+
+/**
+ * At each start before k0s is up: what a crash or a power cut left of an apply is undone or finished, and its
+ * operation is ended with what became of it.
+ */
+export async function recoverApplies(dependencies: ApplyDependencies): Promise<Result<readonly Recovery[], AppError>> {
+  const { host, paths, state } = dependencies;
+  const baseline = state.baseline.get();
+  const recovered = await recoverApply({
+    host,
+    stateDir: paths.stateDir,
+    mountPoints: baseline === undefined ? [] : mountPointsIn(dependencies, baseline.document.text),
+    isRecorded: (hash) => baseline?.document.sha256 === hash,
+    finish: (hash) =>
+      baseline === undefined
+        ? Promise.resolve(err(appError("undo", "there is no baseline")))
+        : finishRecorded({ host, paths }, baseline.document, hash),
+  });
+  if (!recovered.ok) return recovered;
+  const records = await readRecords(host, paths.stateDir);
+  if (!records.ok) return records;
+  for (const operation of state.operations.abandoned().filter(({ kind }) => kind === "apply")) {
+    endAbandoned(
+      dependencies,
+      operation,
+      records.value.find((record) => record.operation === operation.id),
+    );
+  }
+  return recovered;
+}
+
+function mountPointsIn({ host, parse }: ApplyDependencies, text: string): readonly string[] {
+  const { document } = parse(text, host.clock.nowMs());
+  return document === undefined ? [] : mountPointsOf(document);
+}
+
+/** By its undo record, which is closed by now: also when only the operation's own end was missing. */
+function endAbandoned({ host, state }: ApplyDependencies, { id }: Operation, record: UndoRecord | undefined): void {
+  const atMs = host.clock.nowMs();
+  const [phase, became] = ABANDONED[record?.state ?? "open"];
+  state.operations.adopt(id, atMs);
+  const failureReason = `the node or its program stopped in the middle; ${became}`;
+  state.operations.end(id, phase === "succeeded" ? { phase } : { phase, failureReason }, atMs);
+  const message = `the apply ${id} was cut off; ${became}`;
+  state.events.add({ atMs, kind: "apply-recovered", severity: "warning", message });
+}
+
+const ABANDONED = {
+  applied: ["succeeded", "it had been recorded and was finished"],
+  undone: ["rolled-back", "everything was put back"],
+  open: ["failed", "nothing had been changed"],
+} as const;
