@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { parseDocument } from "../config/load.ts";
 import type { Document } from "../config/document.ts";
+import type { ChartStanding } from "../k0s/charts.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
 import { diffDocuments } from "./classify.ts";
 import { diffFields } from "./fields.ts";
@@ -73,6 +74,110 @@ test("B111: dropping addons: is not read as 'remove everything': refused, naming
   expect(diff.removed.map(({ path }) => path)).toEqual(["addons[cert-manager]", "addons[metallb]"]);
   expect(diff.removed[0]?.hint).toContain("kubectl delete chart -n kube-system k0s-addon-chart-cert-manager");
   expect(diff.restarts).toEqual([]);
+});
+
+describe("a chart that vanishes", () => {
+  const both = makeDocument({ role: "controller", addons: [addon("cert-manager"), addon("metallb")] });
+  const one = makeDocument({ role: "controller", addons: [addon("cert-manager")] });
+  const gate = (standing: ChartStanding | undefined, proposal = one) =>
+    diffDocuments(both, proposal, {
+      ...options,
+      ...(standing === undefined ? {} : { standings: new Map([["metallb", standing]]) }),
+    });
+
+  test("goes once its Chart object is proven gone, and is a change like any other", () => {
+    expect(gate({ is: "gone" })).toMatchObject({
+      result: "reconcilable",
+      fields: [{ path: "addons[metallb]", class: "safe", old: { name: "metallb" } }],
+      removed: [],
+      vanished: [],
+      restarts: ["k0scontroller"],
+    });
+  });
+
+  test.each([
+    ["it is there", { is: "there" }, "kubectl delete chart -n kube-system k0s-addon-chart-metallb"],
+    ["its uninstall is not over", { is: "leaving" }, "apply again when its Chart object is gone"],
+    ["nobody answers", { is: "unknown", why: "the connection was refused" }, "the connection was refused"],
+  ] as const)("stays refused while %s, and the hint says it", (_, standing, hint) => {
+    const diff = gate(standing);
+    expect(diff).toMatchObject({ result: "refused", removed: [{ path: "addons[metallb]" }], vanished: ["metallb"] });
+    expect(diff.removed[0]?.hint).toContain(hint);
+  });
+
+  test("by a patch that puts other charts in their place is refused naming each, until each is gone", () => {
+    const patch = { spec: { extensions: { helm: { charts: [{ name: "own", chartname: "oci://r/own" }] } } } };
+    const replaced = makeDocument({ role: "controller", addons: both.addons, k0s: { patch } });
+    const refused = gate({ is: "gone" }, replaced);
+    expect(refused.removed.map(({ path, name }) => `${path} ${name}`)).toEqual(["k0s.patch cert-manager"]);
+    const gone = { is: "gone" } as const;
+    const standings = new Map(["cert-manager", "metallb"].map((name) => [name, gone] as const));
+    expect(diffDocuments(both, replaced, { ...options, standings }).result).toBe("reconcilable");
+  });
+});
+
+describe("a stack that was handed over", () => {
+  const stack = (name: string, content = "{apiVersion: v1, kind: Namespace, metadata: {name: a}}") => ({
+    name,
+    files: [{ name: "a.yaml", content }],
+  });
+  const network = (handover: object | undefined) => ({
+    ...makeDocument().network,
+    cni: "custom" as const,
+    ...(handover === undefined ? {} : { handover: { mode: "manual" as const, ...handover } }),
+  });
+  const handover = { stack: "cni", application: { name: "cni", namespace: "argocd" } };
+  const before = makeDocument({ network: network(handover), manifests: [stack("cni"), stack("site")] });
+  const dropped = makeDocument({ network: network(undefined), manifests: [stack("site")] });
+  const diff = (from: Document, to: Document, handedOver?: string) =>
+    diffDocuments(from, to, { ...options, ...(handedOver === undefined ? {} : { handedOver }) });
+
+  test("may go from the document, with what names it there, and nothing restarts", () => {
+    expect(diff(before, dropped).result).toBe("refused");
+    const now = diff(before, dropped, "cni");
+    expect(now).toMatchObject({ result: "reconcilable", removed: [], restarts: [] });
+    expect(now.fields.map(({ path, class: kind }) => `${path} ${kind}`)).toEqual([
+      "manifests[cni] safe",
+      "network.handover.application.name host",
+      "network.handover.application.namespace host",
+      "network.handover.mode host",
+      "network.handover.stack host",
+    ]);
+  });
+
+  test.each([
+    [
+      "other content",
+      before,
+      makeDocument({ network: network(handover), manifests: [stack("cni", "{}"), stack("site")] }),
+    ],
+    [
+      "a file more",
+      before,
+      makeDocument({
+        network: network(handover),
+        manifests: [{ name: "cni", files: [...stack("cni").files, { name: "b.yaml", content: "{}" }] }, stack("site")],
+      }),
+    ],
+    [
+      "a file less",
+      before,
+      makeDocument({ network: network(handover), manifests: [{ name: "cni", files: [] }, stack("site")] }),
+    ],
+    ["its return after it was dropped", dropped, before],
+  ])("takes no edit: %s", (_, from, to) => {
+    expect(diff(from, to, "cni")).toMatchObject({ result: "refused", reason: "handed-over" });
+  });
+
+  test("leaves the others as they are: another stack that goes is refused, another application too", () => {
+    expect(
+      diff(before, makeDocument({ network: network(handover), manifests: [stack("cni")] }), "cni").removed,
+    ).toMatchObject([{ name: "site" }]);
+    const other = { ...handover, application: { name: "other", namespace: "argocd" } };
+    expect(
+      diff(before, makeDocument({ network: network(other), manifests: before.manifests }), "cni").fields,
+    ).toMatchObject([{ path: "network.handover.application.name", class: "immutable" }]);
+  });
 });
 
 test("B170: a worker's document on the only controller: refused, naming the role", () => {

@@ -11,8 +11,9 @@ const CONTENT = /^(?:addons\[|manifests\[|k0s\.patch$)/;
 /** What else must be the same everywhere: it can't change any more, but it may have been given differently. */
 const CLUSTER_WIDE = /^(?:cluster|network|storage)\./;
 
-export const changesContent = (fields: readonly FieldChange[]): boolean =>
-  fields.some(({ path }) => CONTENT.test(path));
+/** `handedOver`: a stack that k0s reads on no controller any more. */
+export const changesContent = (fields: readonly FieldChange[], handedOver?: string): boolean =>
+  fields.some(({ path }) => CONTENT.test(path) && path !== `manifests[${handedOver}]`);
 
 /** Only etcd takes a second controller. */
 export const mayBeSeveral = ({ role, storage }: Document): boolean =>

@@ -40,6 +40,11 @@ export function describeConsequences(baseline: Document, proposal: Document, dif
     const line = describeAddon(addon, named(baseline.addons, addon.name));
     if (line !== undefined) lines.push(line);
   }
+  for (const { name } of baseline.addons) {
+    if (named(proposal.addons, name) === undefined) {
+      lines.push(`${name} leaves k0s.yaml; it is uninstalled already, so the cluster loses nothing`);
+    }
+  }
   for (const stack of proposal.manifests) {
     if (!isSame(stack, named(baseline.manifests, stack.name))) lines.push(`k0s applies the manifests of ${stack.name}`);
   }
@@ -49,6 +54,9 @@ export function describeConsequences(baseline: Document, proposal: Document, dif
   }
   for (const field of diff.fields) {
     if (field.class === "spent") lines.push(`${field.path} has no effect: it was for the first boot`);
+    if (field.path.startsWith("manifests[") && field.new === undefined) {
+      lines.push(`${field.path} leaves the document; it was handed over, so the node has nothing of it to lose`);
+    }
     if (field.path.startsWith("backup.")) lines.push(`${field.path} is recorded; backups are not in this release`);
   }
   return lines;
@@ -61,7 +69,12 @@ export function describeUndo(diff: DocumentDiff, fileCount: number): readonly st
   ];
   for (const field of diff.fields) {
     const [, name] = /^addons\[([^\]]+)\]$/.exec(field.path) ?? [];
-    if (name !== undefined) lines.push(`that would uninstall ${name} again, with the data it made meanwhile`);
+    if (name === undefined) continue;
+    lines.push(
+      field.new === undefined
+        ? `that would install ${name} again`
+        : `that would uninstall ${name} again, with the data it made meanwhile`,
+    );
   }
   return lines;
 }

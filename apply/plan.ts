@@ -6,6 +6,7 @@ import type { ReplacedDisk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { RenderedFile } from "../kit/rendered.ts";
 import { joins } from "../k0s/argv.ts";
+import type { ChartStanding } from "../k0s/charts.ts";
 import { K0S_CONFIG } from "../k0s/paths.ts";
 import { renderNode, type RenderedNode } from "../provision/render.ts";
 import { diffDocuments, type DocumentDiff } from "./classify.ts";
@@ -29,6 +30,8 @@ export interface PlanInput {
   /** The operator owns what the patch overrides. */
   readonly ownPatch?: boolean;
   readonly replaced?: readonly ReplacedDisk[];
+  readonly standings?: ReadonlyMap<string, ChartStanding>;
+  readonly handedOver?: string;
 }
 
 export type FileChange =
@@ -55,12 +58,16 @@ export function planApply(input: PlanInput): ApplyPlan {
   const { baseline, proposal, fingerprintKey } = input;
   // Picked one by one: a recorded baseline passes for NodeFacts and has a document of its own.
   const { hostname, machineId, addresses } = input.node;
-  const render = (document: Document): RenderedNode => renderNode({ document, hostname, machineId, addresses });
+  const handedOver = input.handedOver === undefined ? {} : { handedOver: input.handedOver };
+  const render = (document: Document): RenderedNode =>
+    renderNode({ document, hostname, machineId, addresses, ...handedOver });
   const diff = diffDocuments(baseline, proposal, {
     addresses,
     fingerprintKey,
     ownPatch: input.ownPatch === true,
     replaced: input.replaced ?? [],
+    ...(input.standings === undefined ? {} : { standings: input.standings }),
+    ...handedOver,
   });
   const nothing = { files: [], timers: { gone: [], wanted: [] }, charts: [], restarts: [], consequences: [], undo: [] };
   if (diff.result === "unchanged") return { diff, ...nothing, warnings: [] };

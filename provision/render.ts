@@ -20,6 +20,8 @@ export interface RenderInput {
   readonly hostname: string;
   readonly machineId: string;
   readonly addresses: RecordedAddresses;
+  /** Stack that GitOps owns now: the document may still have it, the node does not. */
+  readonly handedOver?: string;
 }
 
 export interface RenderedNode {
@@ -36,7 +38,8 @@ export interface RenderedNode {
 export function renderNode(input: RenderInput): RenderedNode {
   const { document, addresses } = input;
   const hostname = chooseHostname(document, input.hostname, input.machineId);
-  const k0s = renderK0s({ document, addresses });
+  const manifests = document.manifests.filter(({ name }) => name !== input.handedOver);
+  const k0s = renderK0s({ document: { ...document, manifests }, addresses });
   const timers = renderTimers(document);
   const storage = renderStorage(document);
   const files = [

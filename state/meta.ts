@@ -18,7 +18,10 @@ export type MetaKey =
   /** Boot in which it was said that volumes have no recovery key. */
   | "reminded-of-recovery"
   /** Boot in which it was said that other installed systems are in the machine. */
-  | "said-other-systems";
+  | "said-other-systems"
+  /** How it stands with the hand-over of the CNI, and that it was handed over (state/handover.ts). */
+  | "handover"
+  | "handed-over";
 
 export interface Meta {
   get(key: MetaKey): string | undefined;

@@ -26,7 +26,8 @@ export type OperationKind =
   | "baseline-adopt"
   | "disk-replace"
   | "reset"
-  | "drain";
+  | "drain"
+  | "handover";
 
 export type OperationPhase =
   "pending" | "running" | "awaiting-confirmation" | "succeeded" | "failed" | "rolled-back" | "cancelled";
@@ -108,6 +109,33 @@ export interface Baseline {
   readonly inputHash: string;
   readonly renderVersion: number;
   readonly rendered: RenderedDigests;
+  readonly atMs: number;
+}
+
+/** Of the CNI to GitOps, as of a Kubernetes condition. */
+export interface HandoverCondition {
+  /** GitOps has it, or has shown that it can: the bootstrap stack is no longer wished here. */
+  readonly status: "True" | "False";
+  readonly reason:
+    | "Disabled"
+    | "Manual"
+    | "NoAnswer"
+    | "WaitingForArgoCD"
+    | "WillNeverSync"
+    | "NotSynced"
+    | "NotHealthy"
+    | "Failed"
+    | "Synced"
+    | "HandedOver";
+  readonly message: string;
+  readonly atMs: number;
+}
+
+export interface HandoverDone {
+  /** `manifests[]` entry that k0s no longer reads. */
+  readonly stack: string;
+  /** Folder with its files. */
+  readonly keptAt: string;
   readonly atMs: number;
 }
 

@@ -16,6 +16,8 @@ import { documentsIn } from "./documents.ts";
 import { entriesIn } from "./entries.ts";
 import type { Events } from "./events.ts";
 import { eventsIn } from "./events.ts";
+import type { HandoverRepository } from "./handover.ts";
+import { handoverIn } from "./handover.ts";
 import type { JournalRepository } from "./journal.ts";
 import { journalIn } from "./journal.ts";
 import type { Meta } from "./meta.ts";
@@ -42,6 +44,7 @@ export interface State {
   readonly claim: ClaimRepository;
   readonly owned: OwnedRepository;
   readonly replacements: Replacements;
+  readonly handover: HandoverRepository;
   readonly meta: Meta;
   readonly bootId: string;
   /** All or nothing; the lock is taken at the start. Not nested. */
@@ -105,6 +108,7 @@ const RESCUE = "Kubernetes keeps running; restore a backup or reset the node at 
 export function stateIn(database: Database): State {
   const bootId = readBootId();
   const entries = entriesIn(database, bootId);
+  const meta = metaIn(database);
   return {
     operations: operationsIn(database, entries, processOwners(bootId)),
     events: eventsIn(entries),
@@ -115,7 +119,8 @@ export function stateIn(database: Database): State {
     claim: claimIn(database),
     owned: ownedIn(database),
     replacements: replacementsIn(database),
-    meta: metaIn(database),
+    handover: handoverIn(meta),
+    meta,
     bootId,
     transaction: (work) => database.transaction(work).immediate(),
     snapshotTo: (path) => void database.prepare("VACUUM INTO ?").run(path),

@@ -27,6 +27,8 @@ export function closeAbandoned(state: State, nowMs: number, { isResetting }: { r
       case "apply":
       case "enroll":
       case "drain":
+      // What it had moved was looked at before (apply/handover/driver.ts).
+      case "handover":
       case "baseline-adopt":
         stopped(state, { id, kind, message }, nowMs);
         break;

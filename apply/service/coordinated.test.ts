@@ -170,3 +170,19 @@ describe("coordinated", () => {
     }
   }, 120_000);
 });
+
+test("an add-on that is uninstalled is dropped on every controller, each asking its own API", async () => {
+  const k0s = fakeK0s({ slowness: 0 });
+  k0s.controlPlane = { members: ["n1", "n2", "n3"], leader: "n3" };
+  const one = gateService(ADDON, k0s);
+  Object.assign(one.dependencies, { holdFor: () => new Promise(() => undefined) });
+  expect(await post(one, BEFORE, { isCoordinated: true })).toMatchObject({
+    status: 409,
+    body: { reason: "immutable" },
+  });
+  k0s.uninstalled.add("ingress");
+  const written = await post(one, BEFORE, { isCoordinated: true });
+  expect(written).toMatchObject({ answer: { status: "written" } });
+  expect(await resumeApply(one.dependencies, operationOf(written), "restart")).toMatchObject({ kind: "answer" });
+  expect(hasNew(one)).toBe(false);
+});

@@ -136,3 +136,92 @@ test("power lost at any call: the operation ends, and says the same as baseline 
     one.state().close();
   }
 }, 120_000);
+
+describe("an add-on that was dropped from the document", () => {
+  const WITH = `${BEFORE}addons:\n  - {name: ingress, chart: "oci://r.example.com/ingress"}\n`;
+
+  test("is refused with the kubectl line, let go once its Chart object is gone, and a dry run says both", async () => {
+    const k0s = fakeK0s({ slowness: 0 });
+    const one = gateService(WITH, k0s);
+    for (const isDryRun of [true, false]) {
+      const refused = await post(one, BEFORE, { isDryRun });
+      expect(refused).toMatchObject({ status: 409, body: { refused: { removed: [{ path: "addons[ingress]" }] } } });
+      expect(JSON.stringify(refused)).toContain("kubectl delete chart -n kube-system k0s-addon-chart-ingress");
+    }
+    expect(one.state().operations.list()).toEqual([]);
+
+    k0s.uninstalled.add("ingress");
+    expect(await post(one, BEFORE, { isDryRun: true })).toMatchObject({
+      answer: {
+        status: "planned",
+        restarted: ["k0scontroller"],
+        consequences: expect.arrayContaining([expect.stringContaining("ingress leaves k0s.yaml")]),
+      },
+    });
+    expect(await post(one, BEFORE)).toMatchObject({ answer: { status: "reconciled" } });
+    expect(one.fake.text("/etc/k0s/k0s.yaml")).not.toContain("ingress");
+    expect(await post(one, BEFORE)).toMatchObject({ answer: { status: "unchanged" } });
+  });
+
+  test.each([
+    ["the API is unreachable", { exitCode: 1, stderr: "The connection to the server localhost:6443 was refused\n" }],
+    ["it gives no answer", { exitCode: null, timedOut: true }],
+    [
+      "something else is not found",
+      { exitCode: 1, stderr: "Error from server (NotFound): the server could not find the requested resource\n" },
+    ],
+    ["charts are not known", { exitCode: 1, stderr: `error: the server doesn't have a resource type "charts"\n` }],
+  ])("is not proven gone when %s: refused, and it is said", async (_, kubectlFails) => {
+    const k0s = fakeK0s({ slowness: 0 });
+    const one = gateService(WITH, k0s);
+    Object.assign(k0s, { kubectlFails });
+    const refused = await post(one, BEFORE);
+    expect(refused).toMatchObject({ status: 409, body: { reason: "immutable" } });
+    expect(JSON.stringify(refused)).toContain("whether it is uninstalled is not known");
+    expect(one.state().baseline.get()?.document.text).toBe(WITH);
+  });
+
+  test("the cluster is asked for nothing when nothing is dropped", async () => {
+    const one = gateService(WITH);
+    await post(one, WITH.replace('ingress"', 'ingress", version: 2.0.0'), { isDryRun: true });
+    expect(one.fake.calls).toEqual([]);
+  });
+});
+
+describe("a stack that was handed over", () => {
+  const CNI = `manifests: [{name: cni, files: [{name: a.yaml, content: "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"}]}]\n`;
+  const HANDED = `${BEFORE}network: {cni: custom, handover: {mode: manual, stack: cni}}\n${CNI}`;
+  const handedOver = (): GateService => {
+    const one = gateService(HANDED);
+    one.state().handover.finish({ stack: "cni", keptAt: "/var/lib/k0s/handed-over/cni", atMs: 1 });
+    one.fake.drop("/var/lib/k0s/manifests/cni/a.yaml");
+    one.fake.sync();
+    return one;
+  };
+  const file = "/var/lib/k0s/manifests/cni/a.yaml";
+
+  test("is not written again by an apply of something else", async () => {
+    const one = handedOver();
+    expect(await post(one, HANDED + ADDON.slice(BEFORE.length))).toMatchObject({ answer: { status: "reconciled" } });
+    expect(one.fake.text(file)).toBeUndefined();
+  });
+
+  test("can't be edited: 409 names it, and nothing is written", async () => {
+    const one = handedOver();
+    const refused = await post(one, HANDED.replace("name: a}}", "name: a, labels: {a: b}}}"));
+    expect(refused).toMatchObject({
+      status: 409,
+      body: { reason: "handed-over", error: expect.stringContaining("manifests[cni] was handed over to GitOps") },
+    });
+    expect(one.state().operations.list()).toEqual([]);
+  });
+
+  test("may be dropped: recorded, nothing restarts, and it does not come back", async () => {
+    const one = handedOver();
+    const without = `${BEFORE}network: {cni: custom}\n`;
+    expect(await post(one, without)).toMatchObject({ answer: { status: "reconciled", restarted: [], files: [] } });
+    expect(one.state().baseline.get()?.document.text).toBe(without);
+    expect(one.fake.calls.some((call) => call.startsWith("systemd.restart"))).toBe(false);
+    expect(await post(one, HANDED)).toMatchObject({ status: 409, body: { reason: "handed-over" } });
+  });
+});

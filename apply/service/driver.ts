@@ -4,7 +4,6 @@ import type { Document } from "../../config/document.ts";
 import { secretFields } from "../../config/secrets.ts";
 import { type AppError, appError, fail, formatError } from "../../kit/app-error.ts";
 import type { Finding } from "../../kit/finding.ts";
-import type { Host } from "../../kit/ports.ts";
 import { ok, type Result } from "../../kit/result.ts";
 import type { Secret } from "../../kit/secret.ts";
 import { readControlPlane, waitForMembers } from "../../k0s/cluster/driver.ts";
@@ -15,7 +14,8 @@ import { changesContent, mayBeSeveral, ownOf } from "../cluster-content.ts";
 import { nodeFingerprintKey } from "../fingerprint-key.ts";
 import { TAKEN_BACK } from "../held/driver.ts";
 import { inputHash } from "../input-hash.ts";
-import { type ApplyPlan, planApply } from "../plan.ts";
+import { planOnNode } from "../live-plan/driver.ts";
+import type { ApplyPlan } from "../plan.ts";
 import { recoverApplies } from "../recovery/driver.ts";
 import { RENDER_VERSION } from "../render-version.ts";
 import { type Holding, writeAndHold } from "../waiting/driver.ts";
@@ -44,20 +44,18 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
       problems: findings,
     });
   }
-  const planned = planApply({
-    baseline: before,
+  const planned = await planOnNode(dependencies, {
+    baseline,
+    before,
     proposal: document,
-    node: baseline,
-    fingerprintKey: nodeFingerprintKey(state.meta, host.random),
     ownPatch: request.acknowledge,
-    replaced: state.replacements.done(),
   });
   // The leader, which is last, makes the releases: none of the others could wait for them.
   const plan = request.isCoordinated === true ? { ...planned, charts: [] } : planned;
-  const no = refusalOf(plan);
+  const no = refusalOf(plan, state.handover.done()?.stack);
   if (no !== undefined) return no;
   const isCoordinated = request.isCoordinated === true;
-  const several = await lookAround(host, { document, baseline, plan, isCoordinated });
+  const several = await lookAround(dependencies, { document, baseline, plan, isCoordinated });
   if (several.kind === "refused") return several;
   const { controlPlane } = several;
   const answer = {
@@ -79,7 +77,7 @@ type Around = { readonly kind: "several"; readonly controlPlane?: ControlPlane }
  * away at the next election. Where k0s can't say who else there is, a controller with etcd counts as one of several.
  */
 async function lookAround(
-  host: Host,
+  { host, state }: Pick<ApplyDependencies, "host" | "state">,
   {
     document,
     baseline,
@@ -87,7 +85,8 @@ async function lookAround(
     isCoordinated,
   }: Pick<Work, "document" | "baseline" | "plan"> & { isCoordinated: boolean },
 ): Promise<Around> {
-  if (!mayBeSeveral(document) || (!isCoordinated && !changesContent(plan.diff.fields))) return { kind: "several" };
+  const isContent = changesContent(plan.diff.fields, state.handover.done()?.stack);
+  if (!mayBeSeveral(document) || (!isCoordinated && !isContent)) return { kind: "several" };
   const found = await readControlPlane(host, ownOf(baseline));
   if (isCoordinated) return { kind: "several", ...(found.ok ? { controlPlane: found.value } : {}) };
   if (found.ok && found.value.members.length < 2) return { kind: "several" };
@@ -98,7 +97,13 @@ async function lookAround(
   return refused(409, "coordinated", error);
 }
 
-function refusalOf({ diff }: ApplyPlan): ServiceOutcome | undefined {
+function refusalOf({ diff }: ApplyPlan, handedOver: string | undefined): ServiceOutcome | undefined {
+  if (diff.reason === "handed-over") {
+    const at = `manifests[${handedOver}]`;
+    const error = `${at} was handed over to GitOps and is no longer read here: change it there; this document may only leave it as it was, or drop it`;
+    const fields = diff.fields.filter(({ path }) => path.startsWith(at));
+    return refused(409, "handed-over", error, { refused: { fields, removed: diff.removed } });
+  }
   const fields = diff.fields.filter((field) => field.class === "immutable" || field.class === "own-verb");
   if (fields.length > 0 || diff.removed.length > 0) {
     const names = [
@@ -201,6 +206,7 @@ function recordBaseline(
     hostname,
     k0sVersion,
     fingerprintKey: nodeFingerprintKey(state.meta, host.random),
+    isHandedOver: state.handover.done() !== undefined,
   });
   try {
     // The document alone means nothing yet: the baseline that names it is what counts.

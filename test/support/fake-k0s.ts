@@ -18,6 +18,12 @@ export interface FakeK0s {
   badChart?: string;
   /** Of etcd; by default the node is alone. Nodes of one cluster may share the object. */
   controlPlane: { members: readonly string[]; leader?: string };
+  /** Charts whose object was deleted with kubectl. */
+  readonly uninstalled: Set<string>;
+  /** Objects of other kinds, by `RESOURCE NAMESPACE/NAME`; a resource that none is of is a kind the API does not know. */
+  readonly objects: Map<string, object>;
+  /** What every question to the API comes to, when set. */
+  kubectlFails?: Partial<ExecResult>;
 }
 
 const failed = (stderr: string): Partial<ExecResult> => ({ exitCode: 1, stderr: `Error: ${stderr}\n` });
@@ -31,6 +37,8 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
   const k0s: FakeK0s = {
     slowness: more.slowness ?? 1,
     controlPlane: { members: ["n1"], leader: "n1" },
+    uninstalled: new Set(),
+    objects: new Map(),
     ...(more.poison === undefined ? {} : { poison: more.poison }),
     ...(more.invalid === undefined ? {} : { invalid: more.invalid }),
     program: ({ argv }, fake) => {
@@ -82,11 +90,15 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
   function kubectl(args: readonly string[], fake: FakeHost): string | Partial<ExecResult> {
     if (running(fake) === undefined) return failed("connection refused");
     if (args.includes("--raw")) return "ok";
+    if (k0s.kubectlFails !== undefined) return k0s.kubectlFails;
     if (args.includes("leases")) return leases();
+    const [, resource = "", name = "", , namespace = ""] = args;
+    if (resource !== "charts.helm.k0sproject.io") return object(resource, `${namespace}/${name}`);
     const config = parse(fake.text(CONFIG) ?? "{}") as {
       spec?: { extensions?: { helm?: { charts?: { name: string }[] } } };
     };
-    const items = (config.spec?.extensions?.helm?.charts ?? []).map((chart) => {
+    const charts = (config.spec?.extensions?.helm?.charts ?? []).filter((chart) => !k0s.uninstalled.has(chart.name));
+    const items = charts.map((chart) => {
       const known = releases.get(chart.name) ?? { text: "", revision: 0 };
       const text = JSON.stringify(chart);
       const isBad = chart.name === k0s.badChart;
@@ -95,7 +107,23 @@ export function fakeK0s(more: { slowness?: number; poison?: string; invalid?: st
       const status = { revision, updated: String(revision), error: isBad ? "can't locate chart" : "" };
       return { metadata: { name: `k0s-addon-chart-${chart.name}` }, status };
     });
-    return JSON.stringify({ kind: "List", items });
+    if (name.startsWith("-")) return JSON.stringify({ kind: "List", items });
+    const one = items.find((item) => item.metadata.name === name);
+    return one === undefined ? notFound(resource, name) : JSON.stringify(one);
+  }
+
+  const notFound = (resource: string, name: string): Partial<ExecResult> => ({
+    exitCode: 1,
+    stderr: `Error from server (NotFound): ${resource} "${name}" not found\n`,
+  });
+
+  function object(resource: string, at: string): string | Partial<ExecResult> {
+    if (![...k0s.objects.keys()].some((key) => key.startsWith(`${resource} `))) {
+      const [kind] = resource.split(".");
+      return { exitCode: 1, stderr: `error: the server doesn't have a resource type "${kind}"\n` };
+    }
+    const found = k0s.objects.get(`${resource} ${at}`);
+    return found === undefined ? notFound(resource, at.split("/")[1] ?? "") : JSON.stringify(found);
   }
 
   function install(args: readonly string[], fake: FakeHost): string | Partial<ExecResult> {
