@@ -171,6 +171,17 @@ export interface NodeAnswer {
     /** Equal on controllers whose documents say the same of the cluster. */
     readonly clusterDigest?: string;
   };
+  /** Absent in what an older node says. */
+  readonly certificates?: readonly {
+    /** `api`, `operator CA`, `k0s server`, `etcd peer`, `kubelet client`, … */
+    readonly name: string;
+    readonly path?: string;
+    readonly notAfter: string;
+    /** By the node's clock; negative once it has ended. */
+    readonly daysLeft: number;
+    /** Who renews it and when, in words. */
+    readonly renewal: string;
+  }[];
   readonly operation?: {
     readonly id: string;
     readonly kind: string;

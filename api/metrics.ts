@@ -108,6 +108,11 @@ export function metricsOf(node: NodeAnswer): string {
       ),
     ),
     ...family(
+      "corium_certificate_not_after_timestamp_seconds",
+      "When a certificate ends, as a Unix time.",
+      (node.certificates ?? []).map(({ name, notAfter }) => [{ certificate: name }, Date.parse(notAfter) / 1000]),
+    ),
+    ...family(
       "corium_vip_held",
       "1 while this node has the virtual address.",
       node.ha?.holder === undefined ? [] : [[{ address: node.ha.vip }, bit(node.ha.holder)]],

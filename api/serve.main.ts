@@ -30,6 +30,8 @@ import { arrayDuty } from "../supervisor/array-duty.ts";
 import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
 import type { MirrorWatch } from "../supervisor/mirror-watch.ts";
 import { watchMirror } from "../supervisor/mirror-watch.ts";
+import { watchCertificates } from "../supervisor/certificate-watch.ts";
+import { readCertificateEnds } from "../supervisor/certificates.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { createInstaller } from "../supervisor/installer.ts";
 import { documentReader } from "../supervisor/known-document.ts";
@@ -211,6 +213,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     memoryPath: `${paths.runDir}/vip.json`,
     say: sayOf,
   });
+  const certificates = { host, state, read: () => readCertificateEnds(host, paths, state), say: sayOf };
   const status = createStatus({
     host,
     paths,
@@ -297,7 +300,13 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const isWatched = options.isNode && stateProblem === undefined;
   const over = AbortSignal.any([io.signal, ending.signal]);
   const watching = isWatched
-    ? Promise.all([duty.watch(over), overlays.watch(over), vip.watch(over), watchAddresses(addresses, over)])
+    ? Promise.all([
+        duty.watch(over),
+        overlays.watch(over),
+        vip.watch(over),
+        watchAddresses(addresses, over),
+        watchCertificates(certificates, over),
+      ])
     : undefined;
   if (isWatched && boot !== undefined) {
     const others = { host, state, boot, inventory: inventoryOf, say: sayOf, signal: ending.signal };

@@ -21,7 +21,9 @@ export type MetaKey =
   | "said-other-systems"
   /** How it stands with the hand-over of the CNI, and that it was handed over (state/handover.ts). */
   | "handover"
-  | "handed-over";
+  | "handed-over"
+  /** Which ends of certificates were told, and how long before (supervisor/certificate-watch.ts). */
+  | "told-certificates";
 
 export interface Meta {
   get(key: MetaKey): string | undefined;

@@ -1,7 +1,9 @@
 import { describe, expect, test } from "bun:test";
 
+import { realRandom } from "../host/random.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
+import { mintAuthority } from "../pki/driver.ts";
 import { sha256Of } from "../state/documents.ts";
 import type { Baseline, OperationKind } from "../state/model.ts";
 import type { State } from "../state/open.ts";
@@ -260,6 +262,17 @@ describe("status", () => {
       message: "waiting for /dev/md/data",
     });
   });
+});
+
+test("B188: certificates that have ended make a node in service degraded, and say who renews them", async () => {
+  const authority = await mintAuthority({ commonName: "ca", nowMs: Date.UTC(2014, 0, 1), random: realRandom });
+  const state = memoryState();
+  inService(state);
+  const host = machine({ files: { "/var/lib/k0s/pki/ca.crt": authority.certificate } });
+  const { health, certificates } = await status(state, { host }).node();
+  expect(health.verdict).toBe("degraded");
+  expect(health.checks.find(({ name }) => name === "certificates")?.message).toStartWith("k0s ca: ended on 2024-01-01");
+  expect(certificates).toMatchObject([{ name: "k0s ca", path: "/var/lib/k0s/pki/ca.crt", daysLeft: -731 }]);
 });
 
 describe("config status", () => {

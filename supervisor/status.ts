@@ -8,6 +8,7 @@ import type { Baseline, Operation } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import type { BootstrapControl } from "./bootstrap-control.ts";
 import type { BootstrapStatus } from "./bootstrap-status.ts";
+import { type CertificateEnd, daysLeft, readCertificateEnds, RENEWAL, tellEnds } from "./certificates.ts";
 import { readClusterDigest } from "./cluster-digest.ts";
 import { readConfigStatus } from "./config-status.ts";
 import { goneAddresses } from "../provision/addresses.ts";
@@ -104,7 +105,7 @@ export function createStatus(input: StatusInput): Status {
       if (found === undefined) unread.push(name);
       return found ?? [];
     };
-    const [config, digest, bootstrap, kubernetes, arrays, mounts, volumes, overlay, ha, addresses, hardware] =
+    const [config, digest, bootstrap, kubernetes, arrays, mounts, volumes, overlay, ha, addresses, hardware, ends] =
       await Promise.all([
         configStatus(machine.hostname),
         readClusterDigest(host, state.baseline.get() === undefined ? undefined : document),
@@ -117,7 +118,9 @@ export function createStatus(input: StatusInput): Status {
         part(collectors.ha(document), undefined),
         part(collectors.addresses(), undefined),
         part(collectors.hardware(), undefined),
+        part(readCertificateEnds(host, paths, state), []),
       ]);
+    const nowMs = host.clock.nowMs();
     const phase = phaseOf(bootstrap);
     const checks = judge({
       problems: [...problems(), ...(await halfReset())],
@@ -130,6 +133,10 @@ export function createStatus(input: StatusInput): Status {
       volumes,
       overlay,
       ha,
+      ended: tellEnds(
+        ends.filter((end) => end.kind !== "api" && end.notAfterMs <= nowMs),
+        nowMs,
+      ),
       gone: addresses === undefined ? [] : goneAddresses(state.baseline.get()?.addresses ?? {}, addresses),
     });
     const claim = state.claim.get();
@@ -156,6 +163,7 @@ export function createStatus(input: StatusInput): Status {
         reasons: config.reasons.map(({ message }) => message),
         ...(digest === undefined ? {} : { clusterDigest: digest }),
       },
+      certificates: ends.map((end) => certificateOf(end, nowMs)),
       ...(operation === undefined ? {} : { operation: shortOf(operation) }),
     };
   };
@@ -222,6 +230,18 @@ function bootedOf({ boot, version }: StatusInput): NodeAnswer["os"]["booted"] {
   };
 }
 
+function certificateOf(end: CertificateEnd, nowMs: number): NonNullable<NodeAnswer["certificates"]>[number] {
+  const { name, path, kind, notAfterMs } = end;
+  const notAfter = new Date(notAfterMs).toISOString();
+  return {
+    name,
+    ...(path === undefined ? {} : { path }),
+    notAfter,
+    daysLeft: daysLeft(end, nowMs),
+    renewal: RENEWAL[kind],
+  };
+}
+
 function shortOf(operation: Operation): NonNullable<NodeAnswer["operation"]> {
   const step = operation.steps.find(({ state }) => state === "running");
   return {
@@ -284,6 +304,8 @@ interface Judged {
   readonly ha: NodeAnswer["ha"];
   /** Addresses that the node was bootstrapped with and does not have. */
   readonly gone: readonly string[];
+  /** Certificates that have ended, in sentences. */
+  readonly ended: readonly string[];
 }
 
 /** Arrays that work without all of their members, or are busy getting there. */
@@ -326,6 +348,7 @@ function judge(found: Judged): readonly Check[] {
     const message = `this node entered service with ${found.gone.join(", ")} and does not have it: k0s is not started without; give it back to the machine (a fixed address, or a reservation), or reset the node`;
     checks.push({ name: "address", ok: false, message });
   }
+  if (found.ended.length > 0) checks.push({ name: "certificates", ok: false, message: found.ended.join("; ") });
   for (const { name, state } of found.volumes) {
     const isOpen = state === "open";
     const message =

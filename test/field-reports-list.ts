@@ -189,9 +189,7 @@ export const AREAS: readonly ReportArea[] = [
       report("B173", "new firmware changes what the TPM measures, and a volume stays locked"),
       report("B174", "binding a volume to the TPM again fails, and is tried for ever"),
       report("B175", "a second upgrade before the restart into the first breaks what the TPM opens"),
-      report("B188", "a node that was off for a year comes back to expired certificates", {
-        later: "certificate expiry in status and events (k0s itself renews its certificates at each start)",
-      }),
+      report("B188", "a node that was off for a year comes back to expired certificates"),
     ],
   },
   {

@@ -109,7 +109,22 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
   if (node.ha !== undefined) {
     add("address", `${printable(node.ha.vip)}`, holding(node.ha, paint));
   }
+  for (const text of endingCertificates(node)) add("certificate", paint(text, "yellow"));
   return rows.map(([label, text]) => `${label.padEnd(indent)}${text}\n`).join("");
+}
+
+const SOON_DAYS = 60;
+
+/** Those that are alike, in one line: k0s makes a dozen in one go. A pinned one does not matter. */
+function endingCertificates({ certificates = [] }: NodeAnswer): readonly string[] {
+  const groups = new Map<string, string[]>();
+  for (const { name, notAfter, daysLeft, renewal } of certificates) {
+    if (daysLeft >= SOON_DAYS || name === "api") continue;
+    const when = daysLeft < 0 ? "ended" : `in ${daysLeft} days`;
+    const key = `${when} (${printable(notAfter.slice(0, 10))}): ${printable(renewal)}`;
+    groups.set(key, [...(groups.get(key) ?? []), printable(name)]);
+  }
+  return [...groups].map(([end, names]) => `${names.join(", ")} ${end}`);
 }
 
 function holding({ holder, others, state }: NonNullable<NodeAnswer["ha"]>, paint: Paint): string | undefined {
