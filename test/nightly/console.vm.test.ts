@@ -89,8 +89,8 @@ test(
         await first.enroll(vm, "claimed", BOOT_MS);
         await install(vm);
         await reKey(vm);
-        await vm.console.expect(/phase: maintenance \(slot A\)/, BOOT_MS);
         await second.enroll(vm, "claimed", BOOT_MS);
+        await vm.console.expect(/phase: maintenance \(slot A\)/, BOOT_MS, { fromStart: true });
         await shell.waitReady(BOOT_MS);
         expect(await shell.must("systemctl is-active corium-rescue@ttyS0 || true")).toBe("inactive");
         expect(await second.must(["audit", "claimed"])).toContain("rescue re-key");
