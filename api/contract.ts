@@ -5,7 +5,7 @@ import type { OperatorRole } from "../kit/operator-role.ts";
 import type { DeviceRef, Role } from "../config/document.ts";
 import type { VipState } from "../k0s/vip/watch.ts";
 import type { PeerState } from "../wireguard/peers.ts";
-import type { AuditRecord, EventRecord, Operation } from "../state/model.ts";
+import type { AuditRecord, EventRecord, HandoverCondition, Operation } from "../state/model.ts";
 
 export const API_PORT = 7443;
 
@@ -165,6 +165,18 @@ export interface NodeAnswer {
     /** What two looks agree on. `contested`: more than one machine has it. `unheld`: nobody answers. */
     readonly state?: VipState;
   };
+  /** Of the CNI to GitOps; left out where the document has none. */
+  readonly handover?: {
+    readonly status: HandoverCondition["status"];
+    readonly reason: HandoverCondition["reason"];
+    readonly message: string;
+    readonly since: string;
+    readonly stack?: string;
+    /** Folder with the files of the stack, once it is handed over. */
+    readonly keptAt?: string;
+    /** What happens until it is. */
+    readonly warning?: string;
+  };
   readonly config: {
     readonly state: "unconfigured" | "in-sync" | "pending" | "drifted";
     readonly reasons: readonly string[];
@@ -310,6 +322,20 @@ export interface ApplyAnswer {
   readonly etag?: string;
   readonly operation?: string;
   /** Of `coordinated`, on a controller whose k0s can say it. */
+  readonly controlPlane?: ControlPlaneAnswer;
+}
+
+export interface HandoverAnswer {
+  /** `unchanged`: it was handed over before. */
+  readonly status: "planned" | "handing-over" | "unchanged";
+  readonly stack: string;
+  /** Where the files are kept. */
+  readonly keptAt: string;
+  /** Units that stop and start again. */
+  readonly restarts: readonly string[];
+  readonly steps: readonly { readonly id: string; readonly title: string }[];
+  readonly operation?: string;
+  /** Where there may be other controllers. */
   readonly controlPlane?: ControlPlaneAnswer;
 }
 

@@ -74,3 +74,11 @@ test("every line is one that Prometheus takes, and each family is told once", ()
   }
   expect(told.size).toBeGreaterThan(12);
 });
+
+test("the hand-over of the CNI is 1 when GitOps has it; no line where there is none", () => {
+  expect(metricsOf(node)).not.toContain("corium_handover");
+  const handover = { status: "True", reason: "HandedOver", message: "", since: "" } as const;
+  expect(metricsOf({ ...node, handover })).toContain('corium_handover{reason="HandedOver"} 1\n');
+  const waiting = { ...handover, status: "False", reason: "WaitingForArgoCD" } as const;
+  expect(metricsOf({ ...node, handover: waiting })).toContain('corium_handover{reason="WaitingForArgoCD"} 0\n');
+});

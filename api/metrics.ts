@@ -50,6 +50,11 @@ export function metricsOf(node: NodeAnswer): string {
       [{ state: config.state }, 1],
     ]),
     ...family(
+      "corium_handover",
+      "1 when GitOps has the CNI, with the reason as label.",
+      node.handover === undefined ? [] : [[{ reason: node.handover.reason }, bit(node.handover.status === "True")]],
+    ),
+    ...family(
       "corium_operation_running",
       "1 while an operation runs.",
       node.operation === undefined ? [] : [[{ kind: node.operation.kind }, 1]],

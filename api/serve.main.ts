@@ -25,6 +25,7 @@ import { seedReader } from "../provision/seed/driver.ts";
 import type { State } from "../state/open.ts";
 import { memoryState, openState } from "../state/open.ts";
 import { recoverCutApplies } from "../supervisor/cut-apply.ts";
+import { watchHandover } from "../supervisor/cni-handover.ts";
 import { watchAddresses } from "../supervisor/address-watch.ts";
 import { arrayDuty } from "../supervisor/array-duty.ts";
 import { bootstrapControl } from "../supervisor/bootstrap-control.ts";
@@ -306,6 +307,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
         vip.watch(over),
         watchAddresses(addresses, over),
         watchCertificates(certificates, over),
+        watchHandover({ ...gate, say: sayOf }, over),
       ])
     : undefined;
   if (isWatched && boot !== undefined) {

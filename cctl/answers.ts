@@ -27,3 +27,12 @@ export function printLine<T>(context: Context, line: string, toText: (row: T) =>
   if (context.output === "yaml") context.io.out(`---\n${stringify(printableValue(row), { lineWidth: 0 })}`);
   else context.io.out(toText(row as T));
 }
+
+/** What was put together from the answers of several nodes. Not for text. */
+export function printValue(context: Context, value: unknown): void {
+  context.io.out(
+    context.output === "json"
+      ? `${jsonPrintable(JSON.stringify(value))}\n`
+      : stringify(printableValue(value), { lineWidth: 0 }),
+  );
+}

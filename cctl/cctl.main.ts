@@ -14,6 +14,7 @@ import { type Arguments, parseArguments } from "./arguments.ts";
 import { clientFor } from "./client.ts";
 import { type CctlCommand, type Output, exitStatus, globalFlags, operandRange, statusOf } from "./context.ts";
 import { enrollCommand } from "./enroll.ts";
+import { handoverCommand } from "./handover.ts";
 import { commandHelp, completion, overview } from "./help.ts";
 import { luksCommands } from "./luks.ts";
 import { pkiCommands } from "./pki.ts";
@@ -81,6 +82,7 @@ export const commands: readonly CctlCommand[] = [
   ...applyCommands,
   ...readingCommands,
   ...actingCommands,
+  handoverCommand,
   ...accessCommands,
   resetCommand,
   ...luksCommands,

@@ -1,12 +1,14 @@
 /**
- * What a power cut left of an apply, at the daemon's start. k0s is held until it is put back: it would release a new
+ * What a power cut left of an apply or a hand-over, at the daemon's start. k0s is held until it is put back: it would release a new
  * add-on from the half of it, and uninstall it again with its data once the files are as before.
  */
+import { recoverHandover } from "../apply/handover/driver.ts";
 import { recoverApplies } from "../apply/recovery/driver.ts";
 import type { ApplyDependencies } from "../apply/service/model.ts";
 import { NOT_MOUNTED } from "../apply/undo/driver.ts";
-import { formatError } from "../kit/app-error.ts";
+import { type AppError, formatError } from "../kit/app-error.ts";
 import type { Paths } from "../kit/paths.ts";
+import { ok, type Result } from "../kit/result.ts";
 import { closeAbandoned } from "./abandoned.ts";
 import { isResetting } from "./reset-files.ts";
 import { reconcileDocument } from "./reconcile-document.ts";
@@ -55,11 +57,16 @@ async function wait(cut: CutApply, signal: AbortSignal): Promise<void> {
   }
 }
 
+async function recover(cut: CutApply): Promise<Result<void, AppError>> {
+  const applies = await recoverApplies(cut);
+  return applies.ok ? recoverHandover(cut) : applies;
+}
+
 /** Operations stay open while it waits: nothing else is begun on a node that is neither the old one nor the new. */
 async function attempt(cut: CutApply): Promise<"over" | "waits"> {
   const { host, state, say } = cut;
-  const recovered = state.baseline.get() === undefined ? undefined : await recoverApplies(cut);
-  if (recovered?.ok === false) {
+  const recovered = state.baseline.get() === undefined ? ok(undefined) : await recover(cut);
+  if (!recovered.ok) {
     if (recovered.error.code === NOT_MOUNTED) {
       announce(cut, recovered.error.message);
       return "waits";
@@ -74,7 +81,7 @@ async function attempt(cut: CutApply): Promise<"over" | "waits"> {
 function announce({ host, state, say }: CutApply, message: string): void {
   const atMs = host.clock.nowMs();
   for (const { id, kind, message: before } of state.operations.abandoned()) {
-    if (kind !== "apply" || before === message) continue;
+    if ((kind !== "apply" && kind !== "handover") || before === message) continue;
     state.operations.message(id, message, atMs);
     state.events.add({ atMs, kind: "apply-waits", severity: "warning", message });
     say(message);

@@ -12,6 +12,7 @@ import { type CertificateEnd, daysLeft, readCertificateEnds, RENEWAL, tellEnds }
 import { readClusterDigest } from "./cluster-digest.ts";
 import { readConfigStatus } from "./config-status.ts";
 import { goneAddresses } from "../provision/addresses.ts";
+import { handoverOf } from "./handover-status.ts";
 import type { KnownDocument } from "./known-document.ts";
 import { documentReader } from "./known-document.ts";
 import { k0sVersionReader, readMachine } from "./machine.ts";
@@ -141,6 +142,7 @@ export function createStatus(input: StatusInput): Status {
     });
     const claim = state.claim.get();
     const operation = state.operations.running();
+    const handover = handoverOf(state, document);
     return {
       hostname: machine.hostname,
       machineID: machine.machineId,
@@ -158,6 +160,7 @@ export function createStatus(input: StatusInput): Status {
       storage: { arrays, mounts, ...(volumes.length === 0 ? {} : { volumes }) },
       overlay,
       ...(ha === undefined ? {} : { ha }),
+      ...(handover === undefined ? {} : { handover }),
       config: {
         state: config.state,
         reasons: config.reasons.map(({ message }) => message),

@@ -4,6 +4,7 @@ import { CONFIG_ROUTES } from "./config.ts";
 import { CORDON_ROUTES } from "./cordon.ts";
 import { DISK_ROUTES } from "./disks.ts";
 import { EVENT_ROUTES } from "./events.ts";
+import { HANDOVER_ROUTES } from "./handover.ts";
 import { INSTALL_ROUTES } from "./install.ts";
 import { LIFECYCLE_ROUTES } from "./lifecycle.ts";
 import { LOG_ROUTES } from "./logs.ts";
@@ -25,6 +26,7 @@ export const ROUTES: readonly Route[] = [
   ...LOG_ROUTES,
   ...LIFECYCLE_ROUTES,
   ...CORDON_ROUTES,
+  ...HANDOVER_ROUTES,
   ...ACCESS_ROUTES,
   ...RESET_ROUTES,
   ...INSTALL_ROUTES,

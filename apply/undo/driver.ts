@@ -195,7 +195,13 @@ export async function recoverApply(ports: RecoverPorts): Promise<Result<readonly
   for (const record of records.value) {
     if (record.state !== "open") continue;
     const isRecorded = ports.isRecorded(record.documentSha256);
-    const missing = isRecorded ? ok(undefined) : await missingMount(host, record, ports.mountPoints);
+    const missing = isRecorded
+      ? ok(undefined)
+      : await missingMount(
+          host,
+          record.files.map(({ path }) => path),
+          ports.mountPoints,
+        );
     if (!missing.ok) return missing;
     if (missing.value !== undefined) {
       return fail(
@@ -223,13 +229,13 @@ export const NOT_MOUNTED = "not-mounted";
  * Data disks may come long after PID 1, or not at all. What is put back into the empty mount point is not put back:
  * the mount then covers it, and shows what the apply had written.
  */
-async function missingMount(
+export async function missingMount(
   host: Host,
-  record: UndoRecord,
+  paths: readonly string[],
   points: readonly string[],
 ): Promise<Result<string | undefined, AppError>> {
   for (const point of points) {
-    if (!record.files.some(({ path }) => path.startsWith(`${point}/`))) continue;
+    if (!paths.some((path) => path.startsWith(`${point}/`))) continue;
     const status = await host.systemd.status(`${escapePath(point)}.mount`);
     if (!status.ok) return status;
     if (status.value.activeState !== "active") return ok(point);

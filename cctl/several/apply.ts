@@ -6,16 +6,16 @@ import { blocksOf } from "../../config/with-blocks.ts";
 import { type AppError, appError, fail, formatError } from "../../kit/app-error.ts";
 import { type Result, ok } from "../../kit/result.ts";
 import type { ApplyAnswer, ApplyBody, NodeAnswer } from "../../api/contract.ts";
+import { printValue } from "../answers.ts";
 import type { Arguments } from "../arguments.ts";
 import { type Client, clientFor } from "../client.ts";
 import { type Context, exitStatus } from "../context.ts";
 import { type DocumentFile, readDocument } from "../document-file.ts";
 import { isYes } from "../fingerprint.ts";
 import { runConfirm } from "../follow.ts";
-import { jsonPrintable, printable, printableValue } from "../printable.ts";
+import { printable } from "../printable.ts";
 import { planText } from "../text/plan.ts";
 import { type Controller, checkMembers, checkRoles, isLeader, leaderLast, leaderOf } from "./controllers.ts";
-import { stringify } from "yaml";
 
 interface Node extends Controller {
   readonly client: Client;
@@ -139,18 +139,10 @@ function plansText(context: Context, nodes: readonly Node[]): string {
 function show(context: Context, nodes: readonly Node[]): void {
   if (context.output === "text") context.io.out(plansText(context, nodes));
   else
-    print(
+    printValue(
       context,
       nodes.map(({ label, plan }) => ({ node: label, answer: plan })),
     );
-}
-
-function print(context: Context, value: unknown): void {
-  context.io.out(
-    context.output === "json"
-      ? `${jsonPrintable(JSON.stringify(value))}\n`
-      : stringify(printableValue(value), { lineWidth: 0 }),
-  );
 }
 
 async function confirm(context: Context, nodes: readonly Node[]): Promise<Result<void, AppError>> {
@@ -239,7 +231,7 @@ async function restartAll(
     leader = value?.controlPlane?.leader ?? leader;
   }
   if (context.output !== "text") {
-    print(
+    printValue(
       context,
       nodes.map((node) => ({ node: node.label, answer: done.find((one) => one.node === node)?.answer ?? node.plan })),
     );

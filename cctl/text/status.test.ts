@@ -101,6 +101,7 @@ overlay      wg0 up, 10.9.0.1/24, port 51820, key PUB=
           mounts: [{ path: "/srv", source: "x", filesystem: "xfs", mounted: false }],
         },
         config: { state: "drifted", reasons: ["/etc/hosts differs\u001b[2J"] },
+        handover: { status: "False", reason: "Manual", message: "by hand", since: "x", warning: "again" },
         operation: { id: "op1", kind: "apply", message: "waiting for k0s" },
       },
       plain,
@@ -109,6 +110,7 @@ overlay      wg0 up, 10.9.0.1/24, port 51820, key PUB=
       "health       degraded, up 1s\n             state: not mounted\n",
       "managed by   SHA256:abc, claimed without a code\n",
       "config       drifted\n             /etc/hosts differs\\x1b[2J\n",
+      "hand-over    Manual: by hand\n             again\n",
       "operation    apply, waiting for k0s, op1\n",
       "array        data raid1 degraded, 1 of 2 members, 42 %\n" +
         "             serial S /dev/vdd: rebuilding\n             serial B: missing\n",

@@ -38,6 +38,11 @@ export function statusText(node: NodeAnswer, paint: Paint): string {
   );
   add("config", node.config.state === "in-sync" ? "in-sync" : paint(node.config.state, "yellow"));
   for (const reason of node.config.reasons) add("", printable(reason));
+  const { handover } = node;
+  if (handover !== undefined) {
+    add("hand-over", `${printable(handover.reason)}: ${printable(handover.message)}`);
+    if (handover.warning !== undefined) add("", paint(printable(handover.warning), "yellow"));
+  }
   const { operation } = node;
   if (operation !== undefined) {
     const doing = operation.message ?? operation.step;

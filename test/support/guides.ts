@@ -7,7 +7,7 @@ export const root = join(import.meta.dir, "../..");
 export const guides = ["README.md", "docs/first-node.md", "docs/cctl.md"] as const;
 
 /** Those, and pages without commands to follow. */
-export const pages = [...guides, "docs/overlay-and-ha.md"] as const;
+export const pages = [...guides, "docs/overlay-and-ha.md", "docs/handover.md"] as const;
 
 export interface Block {
   readonly page: string;

@@ -8,7 +8,7 @@ import type { KubectlResult } from "./kubectl-result.ts";
 import { parseFlags, type FlagSpec, type Parsed } from "./flags.ts";
 import { findResource, pathOf, resourceOf, type KubeObject, type Resource } from "./resources.ts";
 import { adminConfig, readRuntime } from "./runtime.ts";
-import { SimError } from "./stand-in.ts";
+import { fault, SimError } from "./stand-in.ts";
 
 const FLAGS: readonly FlagSpec[] = [
   { name: "namespace", short: "n", type: "string", help: "namespace", fallback: "default" },
@@ -34,6 +34,8 @@ const FLAGS: readonly FlagSpec[] = [
 const failed = (err: string): KubectlResult => ({ out: "", err: `${err}\n`, exitCode: 1 });
 
 export async function kubectlCommand(argv: readonly string[]): Promise<KubectlResult> {
+  const [slowMs, word] = (fault("slow-kubectl") ?? "").split(" ");
+  if (slowMs !== "" && (word === undefined || argv.includes(word))) await Bun.sleep(Number(slowMs));
   const parsed = parseFlags(FLAGS, argv);
   const [verb = "", ...words] = parsed.positional;
   const config = adminConfig(readRuntime().dataDir);

@@ -47,7 +47,9 @@ export type Fault =
   /** `reset` leaves a mount behind and fails, the second run too. */
   | "reset-busy"
   /** Milliseconds that `controller` takes until it answers. */
-  | "slow-start";
+  | "slow-start"
+  /** Milliseconds that `kubectl` takes, and a word: then only calls with it (`60000 applications.argoproj.io`). */
+  | "slow-kubectl";
 
 export function fault(name: Fault): string | undefined {
   const path = rooted(`/etc/k0s/sim-faults/${name}`);
