@@ -47,6 +47,7 @@ async function node(text: string | undefined = CONTROLLER, addresses = {}): Prom
     k0sVersion: "v1.36.3+k0s.2",
     inputHash: "x",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: {},
     atMs: 1,
   });

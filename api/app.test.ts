@@ -24,6 +24,7 @@ function inService(state: State): Baseline {
     k0sVersion: "v1.34.1+k0s.0",
     inputHash: "0123456789abcdef0123",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: {},
     atMs: 1,
   };

@@ -287,9 +287,31 @@ export interface PreviousAnswer {
   readonly by: string;
 }
 
+/** What it takes until what is wished is true; the last two: no apply takes it, a reset or another verb does. */
+export type EffectClass = "reboot-free" | "restarts-k0s" | "needs-reboot" | "install-time-only" | "unsupported";
+
+export type PendingCode =
+  "document-edited" | "secret-changed" | "renderer-changed" | "address-changed" | "k0s-version" | "handover";
+
+export type DriftCode =
+  "file-changed" | "file-missing" | "unit-changed" | "array-changed" | "mount-changed" | "link-changed" | "hostname";
+
+/** Why the node is pending or drifted. */
+export interface ConfigReason {
+  readonly code: PendingCode | DriftCode;
+  readonly message: string;
+  /** File, unit, mount point, or name of the array or link. */
+  readonly path?: string;
+  /** Of what is pending. */
+  readonly class?: EffectClass;
+  /** Of a file: unified, from what was recorded to what is there, without secrets. */
+  readonly diff?: string;
+}
+
 export interface ConfigStatusAnswer {
+  /** `pending`: something else is wished than what was applied. `drifted`: not that, but the node differs from it. */
   readonly state: "unconfigured" | "in-sync" | "pending" | "drifted";
-  readonly reasons: readonly { readonly code: string; readonly message: string; readonly path?: string }[];
+  readonly reasons: readonly ConfigReason[];
   readonly etag?: string;
 }
 

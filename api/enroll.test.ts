@@ -216,6 +216,7 @@ test("a member of a cluster can't be claimed over the network", async () => {
     k0sVersion: "v",
     inputHash: "h",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: {},
     atMs: 1,
   });
@@ -240,6 +241,7 @@ test("one that was re-keyed at its console is claimed by code again; its documen
     k0sVersion: "v",
     inputHash: "h",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: {},
     atMs: 1,
   };

@@ -4,20 +4,20 @@ import { Secret } from "../kit/secret.ts";
 import { renderNode } from "../provision/render.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
 import { canonicalJson } from "./canonical.ts";
-import { type HashedInputs, inputHash } from "./input-hash.ts";
+import { type HashedInputs, inputHash, secretFingerprints } from "./input-hash.ts";
 import { RENDER_VERSION } from "./render-version.ts";
 
 const addon = (name: string) => ({ name, chart: `oci://r.example.com/${name}`, namespace: "default" });
 const inputs = (more: Partial<HashedInputs> = {}): HashedInputs => ({
   document: makeDocument({ addons: [addon("a"), addon("b")] }),
-  secrets: new Map(),
+  secrets: {},
   fingerprintKey: "key",
   addresses: { nodeIp: "192.0.2.2" },
   hostname: "c1",
   k0sVersion: "v1.36.3+k0s.2",
   ...more,
 });
-const secret = (field: string, text: string) => new Map([[field, new Secret(field, text)]]);
+const secret = (field: string, text: string) => secretFingerprints(new Map([[field, new Secret(field, text)]]), "key");
 
 test("another order of a named list, or a spelt-out default, is the same input", () => {
   const reordered = makeDocument({ addons: [addon("b"), addon("a")] });

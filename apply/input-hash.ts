@@ -10,8 +10,8 @@ import { RENDER_VERSION } from "./render-version.ts";
 
 export interface HashedInputs {
   readonly document: Document;
-  /** Resolved, by field path. */
-  readonly secrets: ReadonlyMap<string, Secret>;
+  /** Fingerprints by field path, as `secretFingerprints` makes them. */
+  readonly secrets: Readonly<Record<string, string>>;
   /** Secret of the node: without it a hash says nothing about a password. */
   readonly fingerprintKey: string;
   readonly addresses: RecordedAddresses;
@@ -23,7 +23,7 @@ export interface HashedInputs {
 }
 
 /** Used up at the first boot; a token that expired since, or a changed passphrase file, changes nothing here. */
-const isFirstBoot = (field: string): boolean => /^join\.|^luks\[/.test(field);
+export const isFirstBoot = (field: string): boolean => /^join\.|^luks\[/.test(field);
 
 /**
  * The document by what it says, not by how: against an empty one each field that is not nothing is a change, named
@@ -42,15 +42,24 @@ export function withSortedFiles(stack: unknown): unknown {
   return { ...rest, files: files.toSorted((a, b) => (a.name < b.name ? -1 : 1)) };
 }
 
+/** Of resolved secrets by field path, without those that only the first boot needs. */
+export function secretFingerprints(
+  secrets: ReadonlyMap<string, Secret>,
+  key: string,
+): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    [...secrets]
+      .filter(([field]) => !isFirstBoot(field))
+      .map(([field, secret]) => [field, fingerprint(key, secret.reveal().trim())] as const),
+  );
+}
+
 /** SHA-256 in hex. */
 export function inputHash(inputs: HashedInputs): string {
   const { fingerprintKey } = inputs;
-  const secrets = [...inputs.secrets]
-    .filter(([field]) => !isFirstBoot(field))
-    .map(([field, secret]) => [field, fingerprint(fingerprintKey, secret.reveal())] as const);
   const canonical = canonicalJson({
     document: canonicalDocument(inputs.document, fingerprintKey),
-    secrets: Object.fromEntries(secrets),
+    secrets: inputs.secrets,
     addresses: inputs.addresses,
     hostname: inputs.hostname,
     k0sVersion: inputs.k0sVersion,

@@ -35,7 +35,7 @@ export const applyCommands: readonly CctlCommand[] = [
   {
     words: ["diff"],
     operands: "ADDR",
-    summary: "what an apply would do; without --file, whether the node is what was applied",
+    summary: "what an apply would do; without --file, whether the node is what was applied, and what differs",
     flags: [{ name: "file", short: "f", value: "FILE", help: "the document; - is standard input" }, ownPatch],
     run: diff,
   },
@@ -116,7 +116,7 @@ async function diff(context: Context, given: Arguments): Promise<Result<number, 
   if (document === undefined) {
     const status = await client.value.get("/v1/config/status");
     if (!status.ok) return status;
-    printAnswer<ConfigStatusAnswer>(context, status.value, configStatusText);
+    printAnswer<ConfigStatusAnswer>(context, status.value, (answer) => configStatusText(answer, context.paint));
     const isInSync = (status.value.json as ConfigStatusAnswer).state === "in-sync";
     return ok(isInSync ? exitStatus.done : exitStatus.notWished);
   }

@@ -80,6 +80,14 @@ describe("frame", () => {
     expect(lines.join("\n")).not.toContain("not mounted");
   });
 
+  test("pending and drifted say the first reason and how many more there are; in sync says nothing", () => {
+    const configLines = (state: NodeAnswer["config"]["state"], reasons: readonly string[]): readonly string[] =>
+      renderLines(view({ node: node({ config: { state, reasons } }) })).filter((line) => line.startsWith("config:"));
+    expect(configLines("in-sync", [])).toEqual([]);
+    expect(configLines("drifted", ["/etc/hosts was changed"])).toEqual(["config: drifted: /etc/hosts was changed"]);
+    expect(configLines("pending", ["a", "b", "c"])).toEqual(["config: pending: a (and 2 more)"]);
+  });
+
   test("an API that misses an answer or two changes nothing on the screen, one that stays away is named", () => {
     const last = node();
     const silent = view({ apiProblem: "not answering yet" });

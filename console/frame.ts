@@ -34,6 +34,7 @@ export function renderLines(view: ConsoleView): readonly string[] {
     ...renderIdentity(view),
     ...renderWork(view),
     ...renderClaim(view),
+    ...renderConfig(view.node),
     ...renderKubernetes(view.node),
     ...renderArrays(view.node),
     ...(isMade(view.node)
@@ -105,6 +106,16 @@ function renderWork({ bootstrap, node }: ConsoleView): string[] {
 /** A wait is told from work: one may be for a person. */
 const workLine = (message: string): string =>
   /^waiting\b/.test(message) ? `waiting: ${message.replace(/^waiting (for )?/, "")}` : `doing: ${message}`;
+
+/** The first reason; `cctl diff` has all of them. */
+function renderConfig(node: NodeAnswer | undefined): string[] {
+  const { state, reasons } = node?.config ?? { state: "unconfigured", reasons: [] };
+  if (state !== "pending" && state !== "drifted") return [];
+  const [first, ...more] = reasons;
+  return [
+    `config: ${state}${first === undefined ? "" : `: ${first}`}${more.length === 0 ? "" : ` (and ${more.length} more)`}`,
+  ];
+}
 
 function renderClaim({ enrolment, node, addresses }: ConsoleView): string[] {
   if (node?.management.unauthenticated === true) {

@@ -22,7 +22,20 @@ export interface RenderInput {
   readonly addresses: RecordedAddresses;
   /** Stack that GitOps owns now: the document may still have it, the node does not. */
   readonly handedOver?: string;
+  /** Of what this node has made, for rendering what it has; absent: a placeholder `<uuid:NAME>`. */
+  readonly uuids?: NodeUuids;
 }
+
+/** By name; undefined for what was not made here. */
+export interface NodeUuids {
+  /** Of the array, 8:8:8:8 with colons. */
+  readonly array: (name: string) => string | undefined;
+  /** Of the header of an encrypted volume. */
+  readonly volume: (name: string) => string | undefined;
+  readonly filesystem: (name: string) => string | undefined;
+}
+
+const NO_UUIDS: NodeUuids = { array: () => undefined, volume: () => undefined, filesystem: () => undefined };
 
 export interface RenderedNode {
   readonly hostname: string;
@@ -41,7 +54,7 @@ export function renderNode(input: RenderInput): RenderedNode {
   const manifests = document.manifests.filter(({ name }) => name !== input.handedOver);
   const k0s = renderK0s({ document: { ...document, manifests }, addresses });
   const timers = renderTimers(document);
-  const storage = renderStorage(document);
+  const storage = renderStorage(document, input.uuids ?? NO_UUIDS);
   const files = [
     { path: "/etc/hostname", mode: 0o644, content: `${hostname}\n` },
     { path: "/etc/hosts", mode: 0o644, content: renderHosts(hostname) },
@@ -68,21 +81,26 @@ interface RenderedStorage {
   readonly units: readonly string[];
 }
 
-function renderStorage(document: Document): RenderedStorage {
+function renderStorage(document: Document, uuids: NodeUuids): RenderedStorage {
   const arrays = document.raid.map((array) =>
     renderArrayConfig({
       name: array.name,
-      uuid: `<uuid:${array.name}>`,
+      uuid: uuids.array(array.name) ?? `<uuid:${array.name}>`,
       memberCount: array.devices.length + array.spares.length,
     }),
   );
   const crypttab = renderCrypttab(
-    document.luks.map(({ name, unlock }) => ({ name, unlock, uuid: `<uuid:luks:${name}>` })),
+    document.luks.map(({ name, unlock }) => ({
+      name,
+      unlock,
+      uuid: uuids.volume(name) ?? `<uuid:luks:${name}>`,
+    })),
   );
   const volumes = crypttab === undefined ? [] : [{ path: CRYPTTAB, mode: 0o644, content: crypttab }];
+  const uuidOf = (name: string): string => uuids.filesystem(name) ?? `<uuid:${name}>`;
   const mounts = [
-    ...[...document.disks, ...document.raid].flatMap((spec) => renderMount(spec, document)),
-    ...document.luks.flatMap((spec) => renderMount(spec, document, cryptsetupUnit(spec.name))),
+    ...[...document.disks, ...document.raid].flatMap((spec) => renderMount(spec, document, uuidOf)),
+    ...document.luks.flatMap((spec) => renderMount(spec, document, uuidOf, cryptsetupUnit(spec.name))),
   ];
   return {
     files: [...arrays, ...volumes, ...mounts.flatMap((mount) => mount.files)],
@@ -93,9 +111,10 @@ function renderStorage(document: Document): RenderedStorage {
 function renderMount(
   { name, mountPoint: point, filesystem }: DiskSpec | RaidSpec | LuksSpec,
   { role }: Document,
+  uuidOf: (name: string) => string,
   volumeUnit?: string,
 ): ReturnType<typeof mountStep>[] {
   if (point === undefined || filesystem === "none") return [];
-  const order = { id: `mount:${name}`, name, point, uuid: `<uuid:${name}>`, filesystem, role };
+  const order = { id: `mount:${name}`, name, point, uuid: uuidOf(name), filesystem, role };
   return [mountStep(volumeUnit === undefined ? order : { ...order, volumeUnit })];
 }

@@ -21,6 +21,7 @@ interface Row extends Omit<DocumentRow, "at_ms"> {
   readonly input_hash: string;
   readonly render_version: number;
   readonly rendered: string;
+  readonly secret_fingerprints: string;
   readonly at_ms: number;
 }
 
@@ -31,8 +32,9 @@ export function baselineIn(database: Database): BaselineRepository {
   );
   const replace = database.prepare(
     `INSERT OR REPLACE INTO baseline
-       (id, document_id, hostname, machine_id, addresses, k0s_version, input_hash, render_version, rendered, at_ms)
-     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       (id, document_id, hostname, machine_id, addresses, k0s_version, input_hash, render_version, rendered,
+        secret_fingerprints, at_ms)
+     VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   return {
     get() {
@@ -49,6 +51,7 @@ export function baselineIn(database: Database): BaselineRepository {
         baseline.inputHash,
         baseline.renderVersion,
         JSON.stringify(baseline.rendered),
+        JSON.stringify(baseline.secretFingerprints),
         baseline.atMs,
       ),
   };
@@ -64,6 +67,7 @@ function toBaseline(row: Row): Baseline {
     inputHash: row.input_hash,
     renderVersion: row.render_version,
     rendered: JSON.parse(row.rendered) as RenderedDigests,
+    secretFingerprints: JSON.parse(row.secret_fingerprints) as Baseline["secretFingerprints"],
     atMs: row.at_ms,
   };
 }

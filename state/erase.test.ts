@@ -31,6 +31,7 @@ function fill(): void {
     k0sVersion: "v1",
     inputHash: "0",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: {},
     atMs: 1,
   });

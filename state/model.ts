@@ -24,6 +24,7 @@ export type OperationKind =
   | "shutdown"
   | "enroll"
   | "baseline-adopt"
+  | "render"
   | "disk-replace"
   | "reset"
   | "drain"
@@ -108,6 +109,8 @@ export interface Baseline {
   readonly k0sVersion: string;
   readonly inputHash: string;
   readonly renderVersion: number;
+  /** Of the secrets that it was rendered with, by field path; not of those that only the first boot needs. */
+  readonly secretFingerprints: Readonly<Record<string, string>>;
   readonly rendered: RenderedDigests;
   readonly atMs: number;
 }

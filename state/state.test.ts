@@ -58,6 +58,7 @@ function withBaseline(state: State): void {
     k0sVersion: "v1.34.1+k0s.0",
     inputHash: "h",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: { "/etc/k0s/k0s.yaml": "00" },
     atMs: 7,
   });

@@ -30,6 +30,7 @@ export function closeAbandoned(state: State, nowMs: number, { isResetting }: { r
       // What it had moved was looked at before (apply/handover/driver.ts).
       case "handover":
       case "baseline-adopt":
+      case "render":
         stopped(state, { id, kind, message }, nowMs);
         break;
     }

@@ -11,7 +11,7 @@ import type { BootstrapServices } from "./bootstrap-services.ts";
 import type { Obtained } from "./obtain-document.ts";
 import { checkResolvedSecret, secretFields } from "../config/secrets.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
-import { inputHash } from "../apply/input-hash.ts";
+import { inputHash, secretFingerprints } from "../apply/input-hash.ts";
 import { RENDER_VERSION } from "../apply/render-version.ts";
 import { fail } from "../kit/app-error.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
@@ -237,6 +237,8 @@ function nodePorts(
         const stored = state.documents.list().find(({ sha256 }) => sha256 === step.documentSha256);
         if (stored === undefined) return fail("document-gone", "the document is not among those that are kept");
         const { hostname, machineId, addresses } = step;
+        const fingerprintKey = nodeFingerprintKey(state.meta, host.random);
+        const fingerprints = secretFingerprints(secrets, fingerprintKey);
         state.baseline.set({
           document: stored,
           hostname,
@@ -245,13 +247,14 @@ function nodePorts(
           k0sVersion,
           inputHash: inputHash({
             document,
-            secrets,
+            secrets: fingerprints,
             addresses,
             hostname,
             k0sVersion,
-            fingerprintKey: nodeFingerprintKey(state.meta, host.random),
+            fingerprintKey,
           }),
           renderVersion: RENDER_VERSION,
+          secretFingerprints: fingerprints,
           rendered,
           atMs: host.clock.nowMs(),
         });

@@ -1,69 +1,170 @@
-/** Whether the node is what was last applied: looked at when asked, never acted on. */
-import type { ConfigStatusAnswer } from "../api/contract.ts";
+/**
+ * Whether the node is what was last applied: looked at when asked, never acted on. What costs (reading documents,
+ * rendering, diffs) is done once per text that is found, for consoles ask every few seconds.
+ */
+import type { ConfigReason, ConfigStatusAnswer } from "../api/contract.ts";
+import { diffDocuments } from "../apply/classify.ts";
+import { driftReasons, type FoundNode } from "../apply/drift.ts";
+import { expectedNode } from "../apply/expected.ts";
+import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
+import { fingerprint } from "../apply/fingerprint.ts";
+import {
+  addressChanged,
+  documentEdited,
+  handoverWaits,
+  k0sChanged,
+  rendererChanged,
+  secretChanged,
+  type SourceOne,
+  watchedSecrets,
+} from "../apply/pending.ts";
+import { RENDER_VERSION } from "../apply/render-version.ts";
+import { parseDocument } from "../config/load.ts";
+import { secretFields } from "../config/secrets.ts";
 import type { Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
-import { digestFiles } from "../provision/steps.ts";
+import { goneAddresses } from "../provision/addresses.ts";
+import { judgeText } from "../provision/secrets.ts";
 import { sha256Of } from "../state/documents.ts";
-import type { Baseline } from "../state/model.ts";
+import type { Baseline, OperationKind } from "../state/model.ts";
+import type { State } from "../state/open.ts";
+import { differingFiles, fileReader, ownPaths, type Recorded, readUnits } from "./recorded-node.ts";
 
-type Reason = ConfigStatusAnswer["reasons"][number];
+export type ConfigStatus = Pick<ConfigStatusAnswer, "state" | "reasons">;
 
-export interface ConfigFacts {
+/** What others have read of the machine already. */
+export interface ConfigFacts extends Pick<FoundNode, "arrays" | "mounts" | "links"> {
   readonly hostname: string;
-  readonly k0sVersion?: string;
+  /** Without prefix; undefined where they can't be read. */
+  readonly addresses?: readonly string[] | undefined;
+  readonly k0sVersion?: string | undefined;
 }
 
-/** `pending`: something else is wished now. `drifted`: the same is wished, but the node differs from it. */
-export async function readConfigStatus(
-  host: Host,
-  paths: Paths,
-  baseline: Baseline | undefined,
-  facts: ConfigFacts,
-): Promise<Pick<ConfigStatusAnswer, "state" | "reasons">> {
-  if (baseline === undefined) return { state: "unconfigured", reasons: [] };
-  const pending = await pendingReasons(host, paths, baseline, facts);
-  const drift = await driftReasons(host, baseline, facts);
-  const state = pending.length > 0 ? "pending" : drift.length > 0 ? "drifted" : "in-sync";
-  return { state, reasons: [...pending, ...drift] };
+export interface ConfigWorld {
+  readonly host: Host;
+  readonly paths: Pick<Paths, "config">;
+  readonly state: Pick<State, "baseline" | "meta" | "owned" | "replacements" | "operations" | "handover">;
+  /** Of this release; another one for tests. */
+  readonly renderVersion?: number;
 }
 
-async function pendingReasons(
-  host: Host,
-  paths: Paths,
-  baseline: Baseline,
-  facts: ConfigFacts,
-): Promise<readonly Reason[]> {
-  const reasons: Reason[] = [];
-  const edited = (message: string): Reason => ({ code: "document-edited", message, path: paths.config });
-  const text = await host.files.readText(paths.config, { maxBytes: 2 * 1024 * 1024 });
-  if (text.ok && sha256Of(text.value) !== baseline.document.sha256) {
-    reasons.push(edited(`${paths.config} was edited since it was applied; apply it, or put the old one back`));
-  }
-  // A node that was bootstrapped from another source never had the file.
-  const isSource1 = baseline.document.origin === paths.config || baseline.document.origin === "apply";
-  if (!text.ok && text.error.code === "ENOENT" && isSource1) {
-    reasons.push(edited(`${paths.config} was deleted since it was applied`));
-  }
-  if (facts.k0sVersion !== undefined && facts.k0sVersion !== baseline.k0sVersion) {
-    const message = `k0s is ${facts.k0sVersion}, the configuration was rendered for ${baseline.k0sVersion}`;
-    reasons.push({ code: "k0s-version", message });
-  }
-  return reasons;
-}
+/** They write what is looked at: until they are over the node is not what was recorded, and that is no drift. */
+const WRITING: readonly OperationKind[] = ["apply", "render", "baseline-adopt", "handover", "reset"];
 
-async function driftReasons(host: Host, baseline: Baseline, facts: ConfigFacts): Promise<readonly Reason[]> {
-  const reasons: Reason[] = [];
-  for (const [path, recorded] of Object.entries(baseline.rendered)) {
-    const found = await digestFiles(host, [path]);
-    if (!found.ok)
-      reasons.push({ code: "file-missing", message: `${path} can't be read: it was written by Corium`, path });
-    else if (found.value[path] !== recorded) {
-      reasons.push({ code: "file-changed", message: `${path} was changed since it was applied`, path });
+/** Documents and secrets are far smaller. */
+const MAX_BYTES = 2 * 1024 * 1024;
+
+/** The reader of one node, which remembers what it has compared. */
+export function configReader(world: ConfigWorld): (facts: ConfigFacts) => Promise<ConfigStatus> {
+  const { host, state } = world;
+  const renderVersion = world.renderVersion ?? RENDER_VERSION;
+  const recordedOf = last<Recorded>();
+  const readFile = fileReader(host, renderVersion);
+  const readSource = sourceReader(world);
+
+  async function pending(recorded: Recorded, facts: ConfigFacts): Promise<readonly ConfigReason[]> {
+    const { baseline } = recorded;
+    const edited = await readSource(recorded);
+    const reasons = edited === undefined ? [] : [edited];
+    reasons.push(...(await changedSecrets(host, recorded)));
+    if (renderVersion !== baseline.renderVersion) {
+      reasons.push(rendererChanged(renderVersion, baseline.renderVersion, await differingFiles(host, recorded)));
     }
+    const gone = facts.addresses === undefined ? [] : goneAddresses(baseline.addresses, facts.addresses);
+    if (gone.length > 0) reasons.push(addressChanged(gone));
+    if (facts.k0sVersion !== undefined && facts.k0sVersion !== baseline.k0sVersion) {
+      reasons.push(k0sChanged(facts.k0sVersion, baseline.k0sVersion));
+    }
+    const condition = state.handover.condition();
+    if (condition?.status === "True" && recorded.handedOver === undefined)
+      reasons.push(handoverWaits(condition.message));
+    return reasons;
   }
-  if (facts.hostname !== "" && facts.hostname !== baseline.hostname) {
-    const message = `the hostname is ${facts.hostname}, it was set to ${baseline.hostname}`;
-    reasons.push({ code: "hostname", message });
+
+  async function drift(recorded: Recorded, facts: ConfigFacts): Promise<readonly ConfigReason[]> {
+    const running = state.operations.running()?.kind;
+    if (running !== undefined && WRITING.includes(running)) return [];
+    const [files, units] = await Promise.all([
+      Promise.all(ownPaths(recorded).map((path) => readFile(recorded, path))),
+      readUnits(host, recorded),
+    ]);
+    return driftReasons(recorded.baseline, { ...facts, files, units });
+  }
+
+  return async (facts) => {
+    const baseline = state.baseline.get();
+    if (baseline === undefined) return { state: "unconfigured", reasons: [] };
+    const replaced = state.replacements.done();
+    const handedOver = state.handover.done()?.stack;
+    const id = `${baseline.document.id} ${baseline.atMs} ${replaced.length} ${handedOver ?? ""}`;
+    const recorded = recordedOf(id, () => {
+      const { document } = parseDocument(baseline.document.text, { nowMs: baseline.document.atMs });
+      const fingerprintKey = nodeFingerprintKey(state.meta, host.random);
+      const common = { id, baseline, replaced, handedOver, fingerprintKey };
+      if (document === undefined) return common;
+      const owned = state.owned.list();
+      return { ...common, document, expected: expectedNode({ document, node: baseline, owned, handedOver }) };
+    });
+    const [wished, differs] = await Promise.all([pending(recorded, facts), drift(recorded, facts)]);
+    const found = wished.length > 0 ? "pending" : differs.length > 0 ? "drifted" : "in-sync";
+    return { state: found, reasons: [...wished, ...differs] };
+  };
+}
+
+/** The last answer stays for as long as the question has the same key. */
+function last<T>(): (key: string, make: () => T) => T {
+  let known: { readonly key: string; readonly value: T } | undefined;
+  return (key, make) => (known?.key === key ? known : (known = { key, value: make() })).value;
+}
+
+function sourceReader({
+  host,
+  paths: { config },
+}: ConfigWorld): (recorded: Recorded) => Promise<ConfigReason | undefined> {
+  const judged = last<SourceOne>();
+  return async (recorded) => {
+    const { document: stored } = recorded.baseline;
+    const text = await host.files.readText(config, { maxBytes: MAX_BYTES });
+    if (!text.ok) {
+      if (text.error.code !== "ENOENT") return documentEdited(config, { is: "unreadable", why: text.error.message });
+      return isOfSource1(stored.origin, config) ? documentEdited(config, { is: "deleted" }) : undefined;
+    }
+    const sha256 = sha256Of(text.value);
+    if (sha256 === stored.sha256) return undefined;
+    return documentEdited(
+      config,
+      judged(`${recorded.id} ${sha256}`, () => judge(recorded, text.value)),
+    );
+  };
+}
+
+/** A node that was bootstrapped from another source never had the file. */
+const isOfSource1 = (origin: Baseline["document"]["origin"], config: string): boolean =>
+  origin === config || origin === "apply" || origin === "enroll" || origin === "install";
+
+function judge({ baseline, document: before, ...recorded }: Recorded, text: string): SourceOne {
+  const { findings, document } = parseDocument(text, { nowMs: baseline.document.atMs });
+  if (document === undefined || before === undefined) {
+    return { is: "invalid", first: findings.find(({ severity }) => severity === "error") };
+  }
+  const { addresses } = baseline;
+  const { fingerprintKey, replaced, handedOver } = recorded;
+  const options = { addresses, fingerprintKey, replaced, ...(handedOver === undefined ? {} : { handedOver }) };
+  return { is: "edited", diff: diffDocuments(before, document, options) };
+}
+
+/** A file that is gone says nothing: the node has what it needs of it. */
+async function changedSecrets(
+  host: Host,
+  { baseline, document, fingerprintKey }: Recorded,
+): Promise<readonly ConfigReason[]> {
+  const reasons: ConfigReason[] = [];
+  for (const { path, file } of document === undefined ? [] : watchedSecrets(secretFields(document))) {
+    const known = baseline.secretFingerprints[path];
+    const text = known === undefined ? undefined : await host.files.readText(file, { maxBytes: MAX_BYTES });
+    const now = text?.ok === true ? judgeText(text.value, file) : undefined;
+    if (now?.kind === "value" && fingerprint(fingerprintKey, now.text) !== known)
+      reasons.push(secretChanged(path, file));
   }
   return reasons;
 }

@@ -139,7 +139,14 @@ function rig(): Rig {
   const state = memoryState();
   const stored = state.documents.add({ text: document, atMs: 1, requester: { kind: "document" }, origin: "apply" });
   const recorded = { hostname: "n", machineId: "m", addresses: {}, k0sVersion: "v1", inputHash: "h" } as const;
-  state.baseline.set({ document: stored, ...recorded, renderVersion: 1, rendered: {}, atMs: 1 });
+  state.baseline.set({
+    document: stored,
+    ...recorded,
+    renderVersion: 1,
+    secretFingerprints: {},
+    rendered: {},
+    atMs: 1,
+  });
   state.owned.put(record);
   // It lies on the array.
   state.owned.put({ ...record, kind: "luks", name: "secret", uuid: "v" });

@@ -12,7 +12,6 @@ import type { FakeHost, FakeHostOptions } from "../test/support/fake-host.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { closeAbandoned } from "./abandoned.ts";
 import { bootstrapControl } from "./bootstrap-control.ts";
-import { readConfigStatus } from "./config-status.ts";
 import { findOwnDocument, readApiMode } from "./own-document.ts";
 import { openServerIdentity } from "./server-identity.ts";
 import type { Collectors, StatusInput } from "./status.ts";
@@ -32,6 +31,7 @@ function inService(state: State, text = "role: single\n"): Baseline {
     k0sVersion: VERSION,
     inputHash: "h",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: { [K0S_YAML]: sha256Of("k0s\n") },
     atMs: 1,
   };
@@ -53,7 +53,11 @@ const machine = (more: FakeHostOptions = {}): FakeHost =>
       ...more.files,
     },
     programs: { k0s: () => `${VERSION}\n`, ...more.programs },
-    units: { "k0scontroller.service": { activeState: "active" }, "corium-bootstrap.service": {}, ...more.units },
+    units: {
+      "k0scontroller.service": { activeState: "active", isEnabled: true },
+      "corium-bootstrap.service": {},
+      ...more.units,
+    },
   });
 
 const nothing: Collectors = {
@@ -273,32 +277,6 @@ test("B188: certificates that have ended make a node in service degraded, and sa
   expect(health.verdict).toBe("degraded");
   expect(health.checks.find(({ name }) => name === "certificates")?.message).toStartWith("k0s ca: ended on 2024-01-01");
   expect(certificates).toMatchObject([{ name: "k0s ca", path: "/var/lib/k0s/pki/ca.crt", daysLeft: -731 }]);
-});
-
-describe("config status", () => {
-  const facts = { hostname: "n1", k0sVersion: VERSION };
-  const codes = async (host: FakeHost, more = facts): Promise<readonly string[]> => {
-    const { state, reasons } = await readConfigStatus(host, paths, inService(memoryState()), more);
-    return [state, ...reasons.map(({ code }) => code)];
-  };
-
-  test("in sync, pending, drifted, each with its reasons", async () => {
-    expect(await codes(machine())).toEqual(["in-sync"]);
-    expect(await codes(machine({ files: { "/etc/corium/config.yaml": "role: worker\n" } }))).toEqual([
-      "pending",
-      "document-edited",
-    ]);
-    expect(await codes(machine({ files: { [K0S_YAML]: "changed\n" } }))).toEqual(["drifted", "file-changed"]);
-    expect(await codes(machine(), { ...facts, hostname: "n2" })).toEqual(["drifted", "hostname"]);
-    expect(await codes(machine(), { ...facts, k0sVersion: "v1.35.0+k0s.0" })).toEqual(["pending", "k0s-version"]);
-  });
-
-  test("a deleted document and a deleted file are told apart from unreadable ones", async () => {
-    const host = machine();
-    host.drop("/etc/corium/config.yaml");
-    host.drop(K0S_YAML);
-    expect(await codes(host)).toEqual(["pending", "document-edited", "file-missing"]);
-  });
 });
 
 describe("bootstrap as the API sees it", () => {

@@ -47,6 +47,7 @@ test("in service an edited file is a pending change and no record of what runs",
     k0sVersion: "v1.36.4+k0s.1",
     inputHash: "h",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: {},
     atMs: 2,
   });

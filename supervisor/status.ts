@@ -1,5 +1,5 @@
 /** What the node says of itself. Collected when asked; each part on its own, so that one that hangs hides no other. */
-import type { ConfigStatusAnswer, HealthAnswer, NodeAnswer } from "../api/contract.ts";
+import type { HealthAnswer, NodeAnswer } from "../api/contract.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { BootFacts, Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
@@ -10,7 +10,7 @@ import type { BootstrapControl } from "./bootstrap-control.ts";
 import type { BootstrapStatus } from "./bootstrap-status.ts";
 import { type CertificateEnd, daysLeft, readCertificateEnds, RENEWAL, tellEnds } from "./certificates.ts";
 import { readClusterDigest } from "./cluster-digest.ts";
-import { readConfigStatus } from "./config-status.ts";
+import { type ConfigFacts, type ConfigStatus, configReader } from "./config-status.ts";
 import { goneAddresses } from "../provision/addresses.ts";
 import { handoverOf } from "./handover-status.ts";
 import type { KnownDocument } from "./known-document.ts";
@@ -50,7 +50,7 @@ export interface Status {
   health(): Promise<HealthAnswer>;
   /** Not older than that; default: as it is now. */
   node(maxAgeMs?: number): Promise<NodeAnswer>;
-  config(): Promise<Pick<ConfigStatusAnswer, "state" | "reasons">>;
+  config(): Promise<ConfigStatus>;
 }
 
 type Phase = NodeAnswer["phase"];
@@ -86,14 +86,11 @@ export function createStatus(input: StatusInput): Status {
     if (state.claim.get() === undefined) return "maintenance";
     return input.boot?.mode === "live" ? "live" : "provisioning";
   };
-  const configStatus = async (hostname: string): Promise<Pick<ConfigStatusAnswer, "state" | "reasons">> => {
-    const baseline = state.baseline.get();
+  const readConfig = configReader(input);
+  const configStatus = async (facts: Omit<ConfigFacts, "k0sVersion">): Promise<ConfigStatus> => {
     // k0s is a large program to start: not before there is anything to compare with.
-    const k0sVersion = baseline === undefined ? undefined : await part(readK0sVersion(), undefined);
-    return readConfigStatus(host, paths, baseline, {
-      hostname,
-      ...(k0sVersion === undefined ? {} : { k0sVersion }),
-    });
+    const k0sVersion = state.baseline.get() === undefined ? undefined : await part(readK0sVersion(), undefined);
+    return readConfig({ ...facts, k0sVersion });
   };
 
   const collect = async (): Promise<NodeAnswer> => {
@@ -106,9 +103,8 @@ export function createStatus(input: StatusInput): Status {
       if (found === undefined) unread.push(name);
       return found ?? [];
     };
-    const [config, digest, bootstrap, kubernetes, arrays, mounts, volumes, overlay, ha, addresses, hardware, ends] =
+    const [digest, bootstrap, kubernetes, arrays, mounts, volumes, overlay, ha, addresses, hardware, ends] =
       await Promise.all([
-        configStatus(machine.hostname),
         readClusterDigest(host, state.baseline.get() === undefined ? undefined : document),
         input.bootstrap.state(),
         readKubernetes(input, document, readK0sVersion).catch(() => undefined),
@@ -121,6 +117,7 @@ export function createStatus(input: StatusInput): Status {
         part(collectors.hardware(), undefined),
         part(readCertificateEnds(host, paths, state), []),
       ]);
+    const config = await configStatus({ hostname: machine.hostname, arrays, mounts, links: overlay, addresses });
     const nowMs = host.clock.nowMs();
     const phase = phaseOf(bootstrap);
     const checks = judge({
@@ -163,7 +160,7 @@ export function createStatus(input: StatusInput): Status {
       ...(handover === undefined ? {} : { handover }),
       config: {
         state: config.state,
-        reasons: config.reasons.map(({ message }) => message),
+        reasons: config.reasons.map(inWords),
         ...(digest === undefined ? {} : { clusterDigest: digest }),
       },
       certificates: ends.map((end) => certificateOf(end, nowMs)),
@@ -198,7 +195,17 @@ export function createStatus(input: StatusInput): Status {
         version: input.version,
       };
     },
-    config: async () => configStatus((await readMachine(host)).hostname),
+    async config() {
+      const document = readKnown()?.document;
+      const [{ hostname }, arrays, mounts, links, addresses] = await Promise.all([
+        readMachine(host),
+        part(collectors.arrays(document), []),
+        part(collectors.mounts(document), []),
+        part(collectors.overlay(document), []),
+        part(collectors.addresses(), undefined),
+      ]);
+      return configStatus({ hostname, arrays, mounts, links, addresses });
+    },
     // Consoles and people ask at the same time: one look at the machine answers them all, but nobody whose question is
     // younger than it: what ended meanwhile would still be under way in it.
     node: (maxAgeMs = 0) => {
@@ -213,6 +220,9 @@ export function createStatus(input: StatusInput): Status {
     },
   };
 }
+
+const inWords = ({ message, class: effect }: ConfigStatus["reasons"][number]): string =>
+  effect === undefined ? message : `${message} (${effect})`;
 
 function identityOf(known: KnownDocument | undefined, baseline: Baseline | undefined): Partial<NodeAnswer> {
   // A document that is not carried out yet says what the node shall be, not what it is.

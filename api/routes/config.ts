@@ -2,13 +2,14 @@ import { z } from "zod";
 
 import { documentJsonSchema } from "../../config/json-schema.ts";
 import { withBlocks } from "../../config/with-blocks.ts";
+import { K0S_MANIFESTS } from "../../k0s/paths.ts";
 import { type Finding, hasErrors } from "../../kit/finding.ts";
 import { includesRole } from "../../kit/operator-role.ts";
 import { err, ok, type Result } from "../../kit/result.ts";
 import type { Baseline, StoredDocument } from "../../state/model.ts";
 import type { State } from "../../state/open.ts";
 import { nameOf } from "../../state/requester.ts";
-import type { ApplyAnswer, ConfigAnswer, PreviousAnswer } from "../contract.ts";
+import type { ApplyAnswer, ConfigAnswer, ConfigReason, ConfigStatusAnswer, PreviousAnswer } from "../contract.ts";
 import { oneAtATime } from "../one-at-a-time.ts";
 import { acceptDocument } from "../accept-document.ts";
 import { json, problem, sentence } from "../problem.ts";
@@ -64,14 +65,8 @@ export const CONFIG_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/v1/config/status",
     role: "readonly",
-    summary: "in-sync, pending or drifted, with the reasons",
-    async run({ services }) {
-      const baseline = services.state.baseline.get();
-      return json(200, {
-        ...(await services.status.config()),
-        ...(baseline === undefined ? {} : { etag: etagOf(baseline) }),
-      });
-    },
+    summary: "in-sync, pending or drifted, with reasons, what they would take, and diffs",
+    run: getStatus,
   },
   {
     method: "GET",
@@ -112,6 +107,25 @@ function getConfig({ services, role, requester }: RouteContext): Response {
     etag,
   };
   return json(200, answer, { etag });
+}
+
+async function getStatus({ services, role }: RouteContext): Promise<Response> {
+  const baseline = services.state.baseline.get();
+  const { state, reasons } = await services.status.config();
+  const answer: ConfigStatusAnswer = {
+    state,
+    reasons: includesRole(role, "admin") ? reasons : reasons.map(withoutPrivateDiff),
+    ...(baseline === undefined ? {} : { etag: etagOf(baseline) }),
+  };
+  return json(200, answer);
+}
+
+/** Add-on values, patches and manifests are for admins, as they are in GET /v1/config. */
+function withoutPrivateDiff(reason: ConfigReason): ConfigReason {
+  const { diff: _, ...rest } = reason;
+  return reason.path?.startsWith("/etc/k0s/") === true || reason.path?.startsWith(K0S_MANIFESTS) === true
+    ? rest
+    : reason;
 }
 
 /** Older than what runs, and not the same: applied twice, the two change places. */

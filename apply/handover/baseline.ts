@@ -1,6 +1,5 @@
 /** What the node runs once a stack is handed over: the same document, rendered without it. */
 import type { Document } from "../../config/document.ts";
-import { secretFields } from "../../config/secrets.ts";
 import type { Host } from "../../kit/ports.ts";
 import type { Baseline } from "../../state/model.ts";
 import type { State } from "../../state/open.ts";
@@ -14,9 +13,6 @@ export function baselineWithout(
   { host, state }: { readonly host: Host; readonly state: Pick<State, "meta"> },
 ): Baseline {
   const { addresses, hostname, k0sVersion, renderVersion } = baseline;
-  const secrets = new Map(
-    secretFields(document).flatMap(({ path, inline }) => (inline === undefined ? [] : [[path, inline] as const])),
-  );
   const fingerprintKey = nodeFingerprintKey(state.meta, host.random);
   const left = Object.entries(baseline.rendered).filter(([path]) => !path.startsWith(`${stackFolder(stack)}/`));
   return {
@@ -24,7 +20,7 @@ export function baselineWithout(
     rendered: Object.fromEntries(left),
     inputHash: inputHash({
       document,
-      secrets,
+      secrets: baseline.secretFingerprints,
       addresses,
       hostname,
       k0sVersion,

@@ -13,11 +13,10 @@ import { applyDocument, type ApplyOutcome as Outcome, type ApplyPorts, applyStep
 import { changesContent, mayBeSeveral, ownOf } from "../cluster-content.ts";
 import { nodeFingerprintKey } from "../fingerprint-key.ts";
 import { TAKEN_BACK } from "../held/driver.ts";
-import { inputHash } from "../input-hash.ts";
+import { inputHash, secretFingerprints } from "../input-hash.ts";
 import { planOnNode } from "../live-plan/driver.ts";
 import type { ApplyPlan } from "../plan.ts";
 import { recoverApplies } from "../recovery/driver.ts";
-import { RENDER_VERSION } from "../render-version.ts";
 import { type Holding, writeAndHold } from "../waiting/driver.ts";
 import {
   type ApplyDependencies,
@@ -192,6 +191,8 @@ const inlineSecrets = (document: Document): ReadonlyMap<string, Secret> =>
     secretFields(document).flatMap(({ path, inline }) => (inline === undefined ? [] : [[path, inline] as const])),
   );
 
+const fieldsOf = (document: Document): ReadonlySet<string> => new Set(secretFields(document).map(({ path }) => path));
+
 function recordBaseline(
   { host, state }: ApplyDependencies,
   { request, baseline, document }: Work,
@@ -199,14 +200,19 @@ function recordBaseline(
 ): Result<void, AppError> {
   const atMs = host.clock.nowMs();
   const { hostname, addresses, k0sVersion } = baseline;
+  const fingerprintKey = nodeFingerprintKey(state.meta, host.random);
+  // What an apply neither reads nor writes is as it was: keys of overlays, and files that an older release rendered.
+  const known = Object.entries(baseline.secretFingerprints).filter(([field]) => fieldsOf(document).has(field));
+  const fingerprints = { ...Object.fromEntries(known), ...secretFingerprints(now.secrets, fingerprintKey) };
   const hash = inputHash({
     document,
-    secrets: now.secrets,
+    secrets: fingerprints,
     addresses,
     hostname,
     k0sVersion,
-    fingerprintKey: nodeFingerprintKey(state.meta, host.random),
+    fingerprintKey,
     isHandedOver: state.handover.done() !== undefined,
+    renderVersion: baseline.renderVersion,
   });
   try {
     // The document alone means nothing yet: the baseline that names it is what counts.
@@ -215,8 +221,8 @@ function recordBaseline(
       ...baseline,
       document: stored,
       inputHash: hash,
-      renderVersion: RENDER_VERSION,
       rendered: now.rendered,
+      secretFingerprints: fingerprints,
       atMs,
     });
     return ok(undefined);

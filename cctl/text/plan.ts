@@ -9,7 +9,7 @@ export function planText(answer: ApplyAnswer, label: string, paint: Paint): stri
   for (const field of answer.fields) lines.push(fieldLine(field, paint));
   for (const file of answer.files) {
     lines.push("", `  ${printable(file.path)}`);
-    for (const line of file.diff.split("\n")) if (line !== "") lines.push(`    ${diffLine(line, paint)}`);
+    lines.push(...diffLines(file.diff, paint));
   }
   lines.push("");
   const restarts = answer.restarted.map((unit) => printable(unit)).join(", ");
@@ -38,6 +38,9 @@ function value(of: unknown): string {
   return ` ${printable(String(JSON.stringify(of)))}`;
 }
 
+const diffLines = (diff: string, paint: Paint): readonly string[] =>
+  diff.split("\n").flatMap((line) => (line === "" ? [] : [`    ${diffLine(line, paint)}`]));
+
 function diffLine(line: string, paint: Paint): string {
   const text = printable(line);
   if (line.startsWith("+")) return paint(text, "green");
@@ -45,7 +48,11 @@ function diffLine(line: string, paint: Paint): string {
   return line.startsWith("@@") ? paint(text, "dim") : text;
 }
 
-export function configStatusText(answer: ConfigStatusAnswer): string {
-  const reasons = answer.reasons.map(({ code, message }) => `  ${printable(code)}: ${printable(message)}`);
-  return `${[answer.state, ...reasons].join("\n")}\n`;
+export function configStatusText(answer: ConfigStatusAnswer, paint: Paint): string {
+  const lines: string[] = [answer.state];
+  for (const { code, message, class: effect, diff = "" } of answer.reasons) {
+    lines.push(`  ${printable(code)}${effect === undefined ? "" : ` (${printable(effect)})`}: ${printable(message)}`);
+    lines.push(...diffLines(diff, paint));
+  }
+  return `${lines.join("\n")}\n`;
 }

@@ -297,6 +297,7 @@ function subject(of: Case, onCall?: () => void, sabotage: Sabotage = {}): Subjec
     k0sVersion: "v1",
     inputHash: "0",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: {},
     atMs: 1,
   });

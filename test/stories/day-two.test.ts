@@ -157,12 +157,53 @@ describe("stories", () => {
     node.bootstrap(base);
     expect((await story.type("status node1 --check")).status).toBe(0);
     expect((await story.type("diff node1")).status).toBe(0);
-    node.machine.put("/etc/k0s/k0s.yaml", "spec: {}\n");
+    const config = node.machine.text("/etc/k0s/k0s.yaml") ?? "";
+    const byHand = config.replace(/^spec:/m, "spec:\n  featureGates: [{name: Mine, enabled: true}]");
+    node.machine.put("/etc/k0s/k0s.yaml", byHand);
     const drifted = await story.type("diff node1");
     expect([drifted.status, drifted.out.includes("/etc/k0s/k0s.yaml")]).toEqual([5, true]);
+    expect(drifted.out).toContain("+  featureGates: [{name: Mine, enabled: true}]");
     expect((await story.type("status node1 --check")).status).toBe(5);
-    expect(node.machine.text("/etc/k0s/k0s.yaml")).toBe("spec: {}\n");
+    expect(node.machine.text("/etc/k0s/k0s.yaml")).toBe(byHand);
+
+    story.note("who may only look is told so, without what stands in k0s.yaml");
+    await story.type("pki issue --to /tmp/bob --name bob --role readonly");
+    const looked = await story.type("diff node1 --dir /tmp/bob");
+    expect([looked.status, looked.out.includes("featureGates")]).toEqual([5, false]);
+    expect(looked.out).toContain("/etc/k0s/k0s.yaml was changed");
+    node.machine.put("/etc/k0s/k0s.yaml", config);
     story.check("drift");
+  });
+
+  test("a document that somebody edits on the node is pending, with what it would take; nothing is done with it", async () => {
+    await claim();
+    node.bootstrap(base);
+    const config = "/etc/corium/config.yaml";
+    story.note("comments alone are nobody's wish");
+    node.machine.put(config, `# the shop's node\n${base}`);
+    expect((await story.type("diff node1")).status).toBe(0);
+    story.note("an add-on");
+    node.machine.put(config, withAddon);
+    const before = fingerprintOfFiles();
+    const edited = await story.type("diff node1");
+    expect([edited.status, edited.out.includes("document-edited (restarts-k0s)")]).toEqual([5, true]);
+    expect((await story.type("status node1 --check")).status).toBe(5);
+    story.note("another name: that is of the installation");
+    node.machine.put(config, base.replace("node1", "node2"));
+    expect((await story.type("diff node1")).out).toContain("install-time-only");
+    story.note("a slip");
+    node.machine.put(config, `${base}rolle: worker\n`);
+    expect((await story.type("diff node1")).out).toContain("is not valid");
+    story.note("gone");
+    node.machine.drop(config);
+    await story.type("diff node1");
+    node.machine.put(config, withAddon);
+    expect(fingerprintOfFiles()).toBe(before);
+    story.note("applied, it is what the node runs");
+    write("node.yaml", withAddon);
+    expect((await story.type("apply node1 --file node.yaml --yes")).status).toBe(0);
+    expect((await story.type("diff node1")).status).toBe(0);
+    story.check("edited");
   });
 
   test("resetting: the plan, a slip, the node's name, and nobody's node", async () => {

@@ -220,6 +220,7 @@ function becomeNode(
     k0sVersion: "v1.36.3+k0s.2",
     inputHash: "0123456789abcdef",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: Object.fromEntries(files.map(({ path, content }) => [path, sha256Of(content)])),
     atMs,
   });

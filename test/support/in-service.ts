@@ -17,6 +17,7 @@ export function recordBaseline(
     k0sVersion: "v1.36.3+k0s.2",
     inputHash: "x",
     renderVersion: 1,
+    secretFingerprints: {},
     rendered: {},
     atMs: 1,
     ...more,
