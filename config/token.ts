@@ -1,6 +1,7 @@
 import { gunzipSync } from "node:zlib";
 import { LineCounter } from "yaml";
 import { composeYaml } from "./compose.ts";
+import { Secret } from "../kit/secret.ts";
 import { parseIp } from "./ip.ts";
 import type { Problem } from "./messages/codes.ts";
 import { ruleSays } from "./messages/rules.ts";
@@ -10,6 +11,8 @@ export interface JoinToken {
   /** The public part: names it in the cluster's list of tokens. */
   readonly id: string;
   readonly role: "worker" | "controller";
+  /** What the cluster is shown: the public part, a dot, the rest. */
+  readonly bearer: Secret;
   /** The join URL: API server port for workers, k0s's own for controllers. */
   readonly server: string;
   /** PEM. Absent when it is not base64 text. */
@@ -41,10 +44,11 @@ export function readJoinToken(text: string): JoinToken | undefined {
   const role = ROLES.get(currentUser(kubeconfig) ?? "");
   const secret = getAt(kubeconfig, ["users", 0, "user", "token"]);
   if (role === undefined || typeof server !== "string" || !isJoinUrl(server)) return undefined;
-  const [, id] = typeof secret === "string" ? (/^([a-z0-9]{6})\.[a-z0-9]{16}$/.exec(secret) ?? []) : [];
-  if (id === undefined) return undefined;
+  const [shown, id] = typeof secret === "string" ? (/^([a-z0-9]{6})\.[a-z0-9]{16}$/.exec(secret) ?? []) : [];
+  if (shown === undefined || id === undefined) return undefined;
+  const bearer = new Secret("join token", shown);
   const pem = typeof authority === "string" ? Buffer.from(authority, "base64").toString("utf8") : undefined;
-  return pem === undefined ? { id, role, server } : { id, role, server, certificateAuthority: pem };
+  return { id, role, bearer, server, ...(pem === undefined ? {} : { certificateAuthority: pem }) };
 }
 
 const isJoinUrl = (text: string): boolean => /^https:\/\/[^\s/]+/.test(text) && URL.canParse(text);

@@ -106,3 +106,16 @@ test("no error repeats a query, where secrets are put", async () => {
   expect(JSON.stringify(await get(`${https}/loop?token=s3cret`))).not.toContain("s3cret");
   expect(JSON.stringify(await get("s3cret"))).not.toContain("s3cret");
 });
+
+test("what is posted is not sent on to where the answer redirects", async () => {
+  const from = seen.length;
+  const request = {
+    url: `${https}/to-other`,
+    post: '{"a":1}',
+    trust: trusted.certificate,
+    isTrustAlone: true,
+  } as const;
+  const answer = await realHttp({ ...request, timeoutMs: 30_000, maxBytes: 1_000 });
+  expect(answer.ok && answer.value.url).toBe(request.url);
+  expect(seen.slice(from).map(({ path }) => path)).toEqual(["/to-other"]);
+});

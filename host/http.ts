@@ -27,7 +27,7 @@ export const realHttp: Http = async (request) => {
     }
     const answer = await fetchOnce(url, request, url.origin === origin, signal);
     if (!answer.ok) return answer;
-    if (answer.value.location === undefined) {
+    if (answer.value.location === undefined || request.post !== undefined) {
       return ok({ status: answer.value.status, body: answer.value.body, url: url.href });
     }
     try {
@@ -54,8 +54,10 @@ async function fetchOnce(
   const headers = new Headers(isSameOrigin ? request.headers : {});
   headers.set("accept-encoding", "identity");
   if (request.bearer !== undefined && isSameOrigin) headers.set("authorization", `Bearer ${request.bearer.reveal()}`);
+  if (request.post !== undefined) headers.set("content-type", "application/json");
   try {
     const response = await fetch(url, {
+      ...(request.post === undefined ? {} : { method: "POST", body: request.post }),
       headers,
       redirect: "manual",
       keepalive: false,
@@ -65,7 +67,12 @@ async function fetchOnce(
           ? { rejectUnauthorized: false }
           : {
               rejectUnauthorized: true,
-              ...(request.trust === undefined ? {} : { ca: [...rootCertificates, request.trust] }),
+              ...(request.trust === undefined
+                ? {}
+                : { ca: request.isTrustAlone === true ? [request.trust] : [...rootCertificates, request.trust] }),
+              ...(request.identity === undefined || !isSameOrigin
+                ? {}
+                : { cert: request.identity.certificate, key: request.identity.privateKey.reveal() }),
             },
     });
     const location = response.headers.get("location");

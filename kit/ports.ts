@@ -124,12 +124,18 @@ export interface HttpRequest {
   readonly maxBytes: number;
   /** PEM certificates trusted beside the system's. */
   readonly trust?: string;
+  /** Nothing but `trust` is. */
+  readonly isTrustAlone?: true;
+  /** Who asks, PEM. */
+  readonly identity?: { readonly certificate: string; readonly privateKey: Secret };
+  /** JSON: then it is a POST, and goes nowhere but to `url`. */
+  readonly post?: string;
   /** The caller pins the content by hash, so neither chain nor scheme decides. */
   readonly isPinned?: boolean;
 }
 
 /**
- * GET. Redirects only to https (any scheme when pinned). `error.code`: `dns`, `refused`, `timeout`, `tls`,
+ * GET, or POST. Redirects only to https (any scheme when pinned). `error.code`: `dns`, `refused`, `timeout`, `tls`,
  * `tls-not-yet-valid`, `too-large`, `redirect`, `protocol`. Any HTTP status is a success here.
  */
 export type Http = (

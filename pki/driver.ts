@@ -1,5 +1,3 @@
-import type * as types from "@peculiar/x509";
-
 import type { OperatorRole } from "../kit/operator-role.ts";
 import { ROLE_PREFIX } from "../kit/operator-role.ts";
 import type { Random } from "../kit/ports.ts";
@@ -96,7 +94,8 @@ export async function mintServer(input: {
   return toPem(certificate, keys.privateKey);
 }
 
-async function generateKeys(): Promise<CryptoKeyPair> {
+/** P-256, exportable. */
+export async function generateKeys(): Promise<CryptoKeyPair> {
   const keys = await crypto.subtle.generateKey(ALGORITHM, true, ["sign", "verify"]);
   if (!("privateKey" in keys)) throw new Error("ECDSA gave no key pair");
   return keys;
@@ -107,13 +106,13 @@ async function importKey(pem: string): Promise<CryptoKey> {
 }
 
 /** 16 random bytes with a first byte of 0x40–0x7f: positive, and never shortened by DER. */
-function newSerial(random: Random): string {
+export function newSerial(random: Random): string {
   const bytes = random.bytes(16);
   bytes[0] = 0x40 | ((bytes[0] ?? 0) & 0x3f);
   return Buffer.from(bytes).toString("hex");
 }
 
-async function toPem(certificate: types.X509Certificate, key: CryptoKey): Promise<KeyPair> {
+export async function toPem(certificate: { toString(format: "pem"): string }, key: CryptoKey): Promise<KeyPair> {
   const der = await crypto.subtle.exportKey("pkcs8", key);
   return {
     certificate: `${certificate.toString("pem")}\n`,

@@ -23,9 +23,11 @@ export async function readFacts(host: Host): Promise<Result<MachineFacts, AppErr
   if (!network.ok) return network;
   const cgroups = await host.files.stat("/sys/fs/cgroup/cgroup.controllers");
   const k0sVersion = await readK0sVersion(host);
+  const systemUuid = (await textOf(host, "/sys/class/dmi/id/product_uuid")).trim();
   return ok({
     hostname: (await textOf(host, "/proc/sys/kernel/hostname")).trim(),
     machineId: (await textOf(host, "/etc/machine-id")).trim(),
+    ...(systemUuid === "" ? {} : { systemUuid }),
     ...network.value,
     nameservers: await readNameservers(host),
     memoryBytes: parseMemory(await textOf(host, "/proc/meminfo")),

@@ -47,6 +47,8 @@ export interface Network {
 export interface MachineFacts extends Network {
   readonly hostname: string;
   readonly machineId: string;
+  /** Of the firmware; absent where it gives none. */
+  readonly systemUuid?: string;
   readonly nameservers: readonly string[];
   readonly memoryBytes: number;
   readonly kernel: string;

@@ -2,6 +2,7 @@
 import type { RecordedAddresses } from "../kit/addresses.ts";
 import type { RenderedFile } from "../kit/rendered.ts";
 import type { StepBase } from "../kit/step.ts";
+import type { Joining } from "./join/judge.ts";
 
 /** Waits until the clock can be believed. */
 export interface ClockStep extends StepBase {
@@ -13,6 +14,14 @@ export interface SecretsStep extends StepBase {
   readonly kind: "node:secrets";
   /** Field paths, e.g. `join.tokenFrom`. */
   readonly fields: readonly string[];
+}
+
+/** Asks the cluster whether it takes this node under its name. Changes nothing. */
+export interface JoinStep extends StepBase {
+  readonly kind: "node:join";
+  /** Where the token stands among the secrets. */
+  readonly tokenField: string;
+  readonly joining: Joining;
 }
 
 export interface HostnameStep extends StepBase {
@@ -45,4 +54,4 @@ export interface MarkerStep extends StepBase {
   readonly path: string;
 }
 
-export type NodeStep = ClockStep | SecretsStep | HostnameStep | TimersStep | BaselineStep | MarkerStep;
+export type NodeStep = ClockStep | SecretsStep | JoinStep | HostnameStep | TimersStep | BaselineStep | MarkerStep;

@@ -1,4 +1,5 @@
 /** Document + facts + what we remember → every step of a first boot, in order. Pure; nothing is left to decide. */
+import { isIP } from "node:net";
 import type { Document, SecretSource } from "../config/document.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
 import type { Inventory, OwnedStorage, ReplacedDisk } from "../kit/disk.ts";
@@ -13,6 +14,7 @@ import type { RenderedNode } from "./render.ts";
 import type { VolumeFacts } from "./storage-part.ts";
 import type { StorageStep } from "./storage.ts";
 import type { WireguardStep } from "../wireguard/model.ts";
+import { readJoinToken } from "../config/token.ts";
 import { planK0s } from "../k0s/plan.ts";
 import { renderK0s } from "../k0s/render.ts";
 import { hasErrors } from "../kit/finding.ts";
@@ -81,13 +83,17 @@ export function planBootstrap(input: BootstrapInput): BootstrapPlan {
   const base = { findings, rendered, addresses, owned: storage.owned };
   if (hasErrors(findings)) return { ...base, steps: [], owned: [] };
   const [direct, behindOverlay] = splitSecrets(input);
+  const join = joinSteps(input, rendered.hostname, addresses);
+  const isLate = isJoinedThroughOverlay(input);
   const steps: readonly ProvisionStep[] = [
     { kind: "node:clock", id: "clock", title: "make sure of the time" },
     ...secretsStep("secrets", direct, ""),
+    ...(isLate ? [] : join),
     { kind: "node:hostname", id: "hostname", title: `name the node ${rendered.hostname}`, hostname: rendered.hostname },
     ...storage.steps,
     ...overlays.steps,
     ...secretsStep("secrets:overlay", behindOverlay, " through the overlay"),
+    ...(isLate ? join : []),
     ...planK0s(document, renderK0s({ document, addresses })),
     ...lastSteps(input, rendered, addresses),
   ];
@@ -136,6 +142,40 @@ function secretsStep(id: string, secrets: readonly NamedSecret[], how: string): 
   const fields = secrets.map(({ path }) => path);
   return [{ kind: "node:secrets", id, title: `get ${fields.join(", ")}${how}`, fields }];
 }
+
+/** Not once k0s began here: then the name that the cluster knows may be this node's. */
+function joinSteps(
+  { document, facts, hasK0sRecord }: BootstrapInput,
+  hostname: string,
+  { peerAddress }: RecordedAddresses,
+): readonly NodeStep[] {
+  if (document.join === undefined || hasK0sRecord) return [];
+  const { machineId, systemUuid } = facts;
+  const node = hostname.toLowerCase();
+  return [
+    {
+      kind: "node:join",
+      id: "join",
+      title: `ask the cluster whether the name ${node} is free`,
+      tokenField: document.join.token === undefined ? "join.tokenFrom" : "join.token",
+      joining: {
+        node,
+        machineId,
+        ...(systemUuid === undefined ? {} : { systemUuid }),
+        ...(peerAddress === undefined ? {} : { peerAddress }),
+      },
+    },
+  ];
+}
+
+/** Where it can't be told that the cluster is reached without the tunnel, it is asked once the tunnel is there. */
+function isJoinedThroughOverlay({ document }: BootstrapInput): boolean {
+  if (document.wireguard.length === 0) return false;
+  const server = document.join?.token === undefined ? undefined : readJoinToken(document.join.token)?.server;
+  return server === undefined || !isIpUrl(server) || isBehindOverlay(server, document);
+}
+
+const isIpUrl = (url: string): boolean => isIP(new URL(url).hostname.replace(/^\[|\]$/g, "")) !== 0;
 
 function lastSteps(input: BootstrapInput, rendered: RenderedNode, addresses: RecordedAddresses): readonly NodeStep[] {
   const timers = renderTimers(input.document);

@@ -13,6 +13,7 @@ import { fail } from "../kit/app-error.ts";
 import { ok } from "../kit/result.ts";
 import { resolveSecrets, waitForClock } from "./driver.ts";
 import { renderHosts } from "./hostname.ts";
+import { askCluster } from "./join/driver.ts";
 
 export interface NodePorts {
   readonly clockFloor: () => Promise<ClockFloor>;
@@ -35,6 +36,7 @@ export interface NodePorts {
 
 export function nodeExecutors(ports: NodePorts): Executors<NodeStep> {
   let isClockTaken = false;
+  let hasAsked = false;
   return {
     "node:clock": {
       argv: () => [],
@@ -60,6 +62,19 @@ export function nodeExecutors(ports: NodePorts): Executors<NodeStep> {
           if (checked.value !== undefined) ports.warn(checked.value);
           ports.secrets.set(path, secret);
         }
+        return ok(undefined);
+      },
+    },
+    "node:join": {
+      argv: () => [],
+      check: async () => ok(hasAsked ? "done" : "todo"),
+      run: async ({ tokenField, joining }, { host, secrets, report }) => {
+        const token = secrets.get(tokenField);
+        if (token === undefined) return fail("secret", `no value for ${tokenField}`);
+        const asked = await askCluster(host, { token, joining }, report);
+        if (!asked.ok) return asked;
+        if (asked.value !== undefined) ports.warn(asked.value);
+        hasAsked = true;
         return ok(undefined);
       },
     },

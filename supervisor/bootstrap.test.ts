@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { findDocument } from "../config/driver.ts";
 import { appError } from "../kit/app-error.ts";
 import { err, ok } from "../kit/result.ts";
+import { fakeCluster } from "../test/support/fake-cluster.ts";
 import { mintAuthority } from "../pki/driver.ts";
 import { realRandom } from "../host/random.ts";
 import { MachineDied } from "../test/support/fake-host.ts";
@@ -16,6 +17,7 @@ import {
   paths,
   plain,
   withLinks,
+  type World,
   world,
   services,
   joinToken,
@@ -157,6 +159,7 @@ node: {name: w1}
 cluster: {endpoint: k.example}
 join: {tokenFrom: {file: /var/lib/corium/token}}
 `);
+    of.host.setHttp(fakeCluster().http);
     const mint = async (nowMs: number) => mintAuthority({ commonName: "cluster", nowMs, random: realRandom });
     const [old, ca] = [await mint(0), await mint(of.host.clock.nowMs())];
     of.host.put("/var/lib/corium/token", joinToken("kubelet-bootstrap", old.certificate));
@@ -176,6 +179,87 @@ join: {tokenFrom: {file: /var/lib/corium/token}}
     expect(of.host.text("/etc/k0s/join-token")).toBe(`${good}\n`);
     expect(statusOf(of)?.warnings?.join()).toContain('leads to "192.0.2.10", the endpoint is "k.example"');
     expect(of.state.operations.list().map(({ phase }) => phase)).toEqual(["succeeded", "failed", "failed"]);
+  });
+
+  describe("what the cluster says of a node that wants to join, before anything is changed", () => {
+    const joining = async (role: "worker" | "controller") => {
+      const of = world(`role: ${role}
+node: {name: n2}
+cluster: {endpoint: 192.0.2.10}
+join: {tokenFrom: {file: /var/lib/corium/token}}
+raid:
+  - {name: data, level: 1, devices: [{serial: A}, {serial: B}], mountPoint: /var/lib/k0s}
+`);
+      const nowMs = of.host.clock.nowMs();
+      const authority = await mintAuthority({ commonName: "cluster", nowMs, random: realRandom });
+      const [user, port] = role === "worker" ? ["kubelet-bootstrap", 6443] : ["controller-bootstrap", 9443];
+      of.host.put("/var/lib/corium/token", joinToken(user, authority.certificate, `https://192.0.2.10:${port}`));
+      const cluster = fakeCluster(authority);
+      of.host.setHttp(cluster.http);
+      return { of, cluster };
+    };
+    const said = (of: World): string => statusOf(of)?.error?.join("\n") ?? "";
+    const expectUntouched = (of: World): void => {
+      expect(of.host.text("/etc/hostname")).toBeUndefined();
+      expect(of.host.text("/etc/k0s/join-token")).toBeUndefined();
+      expect(of.destroyed).toEqual([]);
+    };
+
+    test.each(["worker", "controller"] as const)(
+      "B055, B056: a %s of a name that another machine has is refused, with both; once the name is free it joins",
+      async (role) => {
+        const { of, cluster } = await joining(role);
+        const status = {
+          nodeInfo: { machineID: "other", systemUUID: "u" },
+          addresses: [{ type: "InternalIP", address: "192.0.2.77" }],
+          conditions: [{ type: "Ready", status: "True" }],
+        };
+        cluster.nodes.set("n2", { status });
+        expect(await bootstrap(services(of))).toBe(1);
+        expect(said(of)).toContain("the cluster has a node 'n2' already: machine other, 192.0.2.77, ready");
+        expect(said(of)).toContain("this is machine 0123456789abcdef0123456789abcdef");
+        expectUntouched(of);
+        cluster.nodes.delete("n2");
+        expect(await bootstrap(services(of))).toBe(0);
+        expect(of.state.baseline.get()?.hostname).toBe("n2");
+      },
+    );
+
+    test("B056: a second controller under the name of a member of etcd is refused before etcd hears of it", async () => {
+      const { of, cluster } = await joining("controller");
+      cluster.members = [{ metadata: { name: "n2" }, status: { peerAddress: "192.0.2.20" } }];
+      expect(await bootstrap(services(of))).toBe(1);
+      expect(said(of)).toContain("etcd has a member 'n2' at 192.0.2.20 already");
+      expectUntouched(of);
+      expect(cluster.asked.filter((asked) => asked.startsWith("POST"))).toEqual([]);
+    });
+
+    test.each(["worker", "controller"] as const)(
+      "B087: a revoked token of a %s says that it has expired or was revoked",
+      async (role) => {
+        const { of, cluster } = await joining(role);
+        cluster.isTokenRefused = true;
+        expect(await bootstrap(services(of))).toBe(1);
+        expect(said(of)).toContain("the cluster refuses the join token (401): it has expired, or was revoked");
+        expect(said(of)).toContain("cctl join-token");
+        expectUntouched(of);
+        expect(JSON.stringify([said(of), of.state.operations.list(), of.host.calls])).not.toContain(
+          "0123456789abcdef.",
+        );
+      },
+    );
+
+    test("a cluster that is still starting is waited for, visibly; one that never answers fails with nothing changed", async () => {
+      const { of, cluster } = await joining("controller");
+      cluster.silentFor = 1e9;
+      const fromMs = of.host.clock.monotonicMs();
+      expect(await bootstrap(services(of))).toBe(1);
+      expect(said(of)).toContain("waited 30 min for the cluster to answer: 192.0.2.10:9443 refused the connection");
+      expect(of.host.clock.monotonicMs() - fromMs).toBeGreaterThan(29 * 60_000);
+      expectUntouched(of);
+      cluster.silentFor = 3;
+      expect(await bootstrap(services(of))).toBe(0);
+    });
   });
 
   test("a disk that holds data stops it before the first change, named on the console; a corrected document goes on", async () => {

@@ -129,9 +129,7 @@ export const AREAS: readonly ReportArea[] = [
     name: "Hostname and identity",
     reports: [
       report("B055", "two machines of one name replace each other in the cluster"),
-      report("B056", "a second controller joins under the name of the first and harms etcd", {
-        later: "clusters: asking the cluster for the name before joining",
-      }),
+      report("B056", "a second controller joins under the name of the first and harms etcd"),
       report("B180", "after a move to another address the node keeps failing on the old one, and nothing says why"),
       report("B181", "a lease changes, and everything that has the old address is wrong"),
       report("B058", "the name of the node is not the one in the document"),

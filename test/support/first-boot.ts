@@ -221,10 +221,10 @@ export function withLinks(host: FakeHost): FakeHost {
   return { ...host, systemd: { ...host.systemd, enable } };
 }
 
-export function joinToken(user: string, ca: string): string {
+export function joinToken(user: string, ca: string, server = "https://192.0.2.10:6443"): string {
   const authority = Buffer.from(ca).toString("base64");
   const kubeconfig = {
-    clusters: [{ cluster: { server: "https://192.0.2.10:6443", "certificate-authority-data": authority } }],
+    clusters: [{ cluster: { server, "certificate-authority-data": authority } }],
     contexts: [{ name: "k0s", context: { user } }],
     "current-context": "k0s",
     users: [{ name: user, user: { token: "abcdef.0123456789abcdef" } }],

@@ -95,11 +95,20 @@ function mergePatch(base: unknown, patch: unknown): unknown {
   return result;
 }
 
-/** Admins may write everything, kubelets their Node. */
+/** Admins may do everything; kubelets write their own Node but can't delete it; a bootstrap token reads requests to sign. */
 export function refusal(store: Store, call: Call, identity: Identity): Answer | undefined {
-  const resource = parsePath(store.resources(), call.path)?.resource;
-  if (call.method === "GET" || resource === undefined) return undefined;
-  if (identity.groups.includes("system:masters") || resource.kind === "Node") return undefined;
+  const target = parsePath(store.resources(), call.path);
+  if (target === undefined || identity.groups.includes("system:masters")) return undefined;
+  const { resource, name } = target;
+  const isOwnNode =
+    resource.kind === "Node" &&
+    (name === undefined || identity.name === `system:node:${name}`) &&
+    call.method !== "DELETE";
+  const isReading = call.method === "GET";
+  const isBootstrapping = identity.groups.includes("system:bootstrappers");
+  if (isBootstrapping ? isReading && resource.kind === "CertificateSigningRequest" : isReading || isOwnNode) {
+    return undefined;
+  }
   const verb = call.method.toLowerCase();
   return failure(403, "Forbidden", `${fullName(resource)} is forbidden: User "${identity.name}" cannot ${verb} it`);
 }

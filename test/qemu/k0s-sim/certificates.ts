@@ -86,6 +86,27 @@ export async function issue(authority: Pair, subject: Subject, days = 365): Prom
   return { cert: `${cert.toString("pem")}\n`, key: await pemKey(keys.privateKey) };
 }
 
+/** Undefined for what is no request of a kubelet for its own client certificate. */
+export async function signNodeRequest(authority: Pair, pem: string): Promise<string | undefined> {
+  const request = new x509.Pkcs10CertificateRequest(pem);
+  const subject = new x509.Name(request.subject);
+  const isNode = subject.getField("CN")[0]?.startsWith("system:node:") === true;
+  if (!isNode || subject.getField("O").join(",") !== "system:nodes" || !(await request.verify())) return undefined;
+  const now = Date.now();
+  const cert = await x509.X509CertificateGenerator.create({
+    serialNumber: serial(),
+    subject: request.subject,
+    issuer: new x509.X509Certificate(authority.cert).subject,
+    notBefore: new Date(now - 300_000),
+    notAfter: new Date(now + DAY_MS),
+    publicKey: request.publicKey,
+    signingKey: await importKey(authority.key),
+    signingAlgorithm: ALGORITHM,
+    extensions: [new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.clientAuth])],
+  });
+  return `${cert.toString("pem")}\n`;
+}
+
 export const sansOf = (pem: string): readonly string[] => {
   const extension = new x509.X509Certificate(pem).getExtension("2.5.29.17");
   return extension === null

@@ -4,11 +4,12 @@ import { hostname } from "node:os";
 import { join, resolve } from "node:path";
 import { answerApi, bootstrapToken, identify, publicAnswer, refusal } from "./api-server.ts";
 import { at, loadConfig, numberAt, textAt } from "./config.ts";
-import { forward } from "./api-client.ts";
+import { callApi, forward } from "./api-client.ts";
 import { issue } from "./certificates.ts";
 import { aloneCluster, startCluster } from "./cluster.ts";
 import { COMPONENTS, CONTROLLER } from "./flag-sets.ts";
 import { parseFlags, type Parsed } from "./flags.ts";
+import { announceMember } from "./etcd-member.ts";
 import { startHelm } from "./helm.ts";
 import { joinControlPlane, serveJoinApi } from "./join.ts";
 import { startLeases } from "./leases.ts";
@@ -20,6 +21,8 @@ import { preFlight } from "./sysinfo.ts";
 import { adminConfig, dropRuntime, isAlive, readRuntime, writeRuntime } from "./runtime.ts";
 import { BANNER, fault, log, rooted, SIM_VERSION, SimError } from "./stand-in.ts";
 import { isRunning, serveStatus, type Status } from "./status.ts";
+import { pathOf, resourceOf, type KubeObject } from "./resources.ts";
+import { answerSigning } from "./signing.ts";
 import { openStore, type Store } from "./store.ts";
 import { decodeToken } from "./token.ts";
 import { listenTls } from "./tls-server.ts";
@@ -66,6 +69,12 @@ export async function runController(argv: readonly string[]): Promise<void> {
   const host = textAt(config, "spec", "api", "address");
   const only = at(config, "spec", "api", "onlyBindToAddress") === true;
   const port = numberAt(config, 6443, "spec", "api", "port");
+  const keep = async (object: KubeObject): Promise<void> => {
+    const server = cluster.leader()?.api;
+    const resource = resourceOf(store.resources(), object);
+    if (server === undefined || resource === undefined) store.put(object);
+    else await callApi({ ...adminConfig(runtime.dataDir), server }, "POST", pathOf(resource, undefined), object);
+  };
   const api = await listenTls({ port, ...(only ? { host } : {}), pair: pki.server, ca: pki.ca.cert }, async (call) => {
     const open = publicAnswer(call.path, () => cluster.leader() !== undefined);
     if (open !== undefined) return open;
@@ -77,6 +86,8 @@ export async function runController(argv: readonly string[]): Promise<void> {
       const pair = await issue(pki.ca, { commonName: `system:node:${call.body}`, organization: "system:nodes" });
       return { status: 201, json: pair };
     }
+    const signed = await answerSigning({ ca: pki.ca, store, keep }, call);
+    if (signed !== undefined) return signed;
     const identity = identify(store, call);
     if (leader.api === undefined || call.method === "GET" || identity === undefined)
       return answerApi(store, call, identity);
@@ -99,6 +110,10 @@ export async function runController(argv: readonly string[]): Promise<void> {
   const leases = isSingle
     ? undefined
     : startLeases({ name: memberName(config), store, cluster, admin: adminConfig(runtime.dataDir) });
+  const peerAddress = textAt(config, "spec", "storage", "etcd", "peerAddress");
+  const announced = isEtcd
+    ? announceMember({ name: memberName(config), peerAddress, store, cluster, admin: adminConfig(runtime.dataDir) })
+    : undefined;
   const lost = setInterval(() => {
     if (cluster.isLeader()) markLostNodes(store);
   }, 5000);
@@ -139,7 +154,8 @@ export async function runController(argv: readonly string[]): Promise<void> {
   await untilTold();
   log("info", "shutting down");
   clearInterval(lost);
-  for (const part of [leases, status, workload, deployer, helm, keepalived, join9443, api, cluster]) part?.stop();
+  for (const part of [leases, announced, status, workload, deployer, helm, keepalived, join9443, api, cluster])
+    part?.stop();
   store.close();
   dropRuntime();
 }

@@ -23,6 +23,7 @@ export async function serveJoinApi(options: {
 }): Promise<TlsListener> {
   const { dataDir, store } = options;
   const host = options.host === undefined ? {} : { host: options.host };
+  const shared = (name: string): string => readFileSync(join(dataDir, "pki", name), "utf8");
   return await listenTls(
     { port: options.port, ...host, pair: options.pki.joinApi, ca: options.pki.ca.cert },
     (call) => {
@@ -31,7 +32,12 @@ export async function serveJoinApi(options: {
       if (call.method === "GET" && call.path === "/v1beta1/ca")
         return Promise.resolve({
           status: 200,
-          json: Object.fromEntries(SHARED.map((name) => [name, readFileSync(join(dataDir, "pki", name), "utf8")])),
+          json: {
+            ...Object.fromEntries(SHARED.map((name) => [name, shared(name)])),
+            // What k0s gives, under its own names.
+            cert: Buffer.from(shared("ca.crt")).toString("base64"),
+            key: Buffer.from(shared("ca.key")).toString("base64"),
+          },
         });
       if (call.method === "POST" && call.path === "/v1beta1/etcd/members") {
         const request = JSON.parse(call.body) as { readonly node: string; readonly peerAddress: string };
@@ -53,7 +59,8 @@ export async function joinControlPlane(token: KubeConfig, dataDir: string, confi
   if (token.user !== "controller-bootstrap")
     throw new SimError(`wrong token type ${token.user}, expected type: controller-bootstrap`);
   const shared = await retry("failed to join existing control plane", () => callApi(token, "GET", "/v1beta1/ca"));
-  for (const [name, content] of Object.entries(shared as Record<string, string>)) {
+  for (const name of SHARED) {
+    const content = (shared as Record<string, string>)[name] ?? "";
     const path = join(dataDir, "pki", name);
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, content, { mode: name.endsWith(".key") ? 0o640 : 0o644 });

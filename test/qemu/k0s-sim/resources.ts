@@ -55,6 +55,8 @@ export const BUILT_IN: readonly Resource[] = [
   ...rows("storage.k8s.io", "v1", false, "StorageClass:storageclasses:sc"),
   ...rows("apiextensions.k8s.io", "v1", false, "CustomResourceDefinition::crd"),
   ...rows("helm.k0sproject.io", "v1beta1", true, "Chart"),
+  ...rows("certificates.k8s.io", "v1", false, "CertificateSigningRequest::csr"),
+  ...rows("etcd.k0sproject.io", "v1beta1", false, "EtcdMember"),
   ...rows("k0s.k0sproject.io", "v1beta1", true, "ClusterConfig"),
 ];
 

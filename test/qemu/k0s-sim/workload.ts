@@ -1,5 +1,5 @@
 /** What a worker does on a node: registers it, writes the CNI's and the kubelet's files, keeps it Ready. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { hostname, networkInterfaces } from "node:os";
 import { join } from "node:path";
 import { callApi, kubeConfigYaml, type KubeConfig } from "./api-client.ts";
@@ -65,7 +65,7 @@ function status(options: WorkloadOptions, name: string): unknown {
       { type: "InternalIP", address: nodeIp },
       { type: "Hostname", address: name },
     ],
-    nodeInfo: { kubeletVersion: "v1.36.4+k0s-sim", osImage: BANNER, machineID: "", architecture: "amd64" },
+    nodeInfo: { kubeletVersion: "v1.36.4+k0s-sim", osImage: BANNER, machineID: machineId(), architecture: "amd64" },
     conditions: [
       problem === undefined
         ? {
@@ -78,6 +78,11 @@ function status(options: WorkloadOptions, name: string): unknown {
         : { type: "Ready", status: "False", reason: "KubeletNotReady", message: problem, lastHeartbeatTime: now },
     ],
   };
+}
+
+function machineId(): string {
+  const path = rooted("/etc/machine-id");
+  return existsSync(path) ? readFileSync(path, "utf8").trim() : "";
 }
 
 /** The provider's pod writes programs and a configuration on the host: a read-only folder shows here. */

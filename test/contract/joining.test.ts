@@ -1,0 +1,92 @@
+// budget: 180 s
+/** What a join token may ask before anything of this machine is changed, over the real wire; see provision/join/. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout } from "bun:test";
+import { stringify } from "yaml";
+import { readJoinToken } from "../../config/token.ts";
+import { realHost } from "../../host/real.ts";
+import { formatError } from "../../kit/app-error.ts";
+import { Secret } from "../../kit/secret.ts";
+import { askCluster } from "../../provision/join/driver.ts";
+import type { Joining } from "../../provision/join/judge.ts";
+import { testNeeding } from "../runner/needs.ts";
+import { isReal, openProgram, type Program, until } from "./program.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
+
+const CONFIG = "/etc/k0s/k0s.yaml";
+const address = `127.9.${process.pid % 250}.1`;
+const env = { K0S_SIM_API: `https://${address}:6443` };
+const host = realHost();
+let k0s: Program;
+
+beforeAll(async () => {
+  if (isReal) return;
+  k0s = await openProgram();
+  const spec = {
+    api: { address, onlyBindToAddress: true },
+    storage: { type: "etcd", etcd: { peerAddress: address, extraArgs: { name: "c1" } } },
+  };
+  k0s.write(CONFIG, stringify({ apiVersion: "k0s.k0sproject.io/v1beta1", kind: "ClusterConfig", spec }));
+  k0s.write("/etc/machine-id", "0123456789abcdef0123456789abcdef\n");
+  const kubelet = "--kubelet-extra-args=--hostname-override=w1";
+  k0s.start(["controller", "--config", CONFIG, "--enable-worker", "--ignore-pre-flight-checks", kubelet], { env });
+  await until("the node and the member", async () => {
+    const all = await Promise.all([
+      k0s.run(["kubectl", "get", "node", "w1", "-o", "jsonpath={.status.nodeInfo.machineID}"], { env }),
+      k0s.run(["kubectl", "get", "etcdmembers.etcd.k0sproject.io", "c1", "-o", "name"], { env }),
+    ]);
+    return all.every(({ exitCode, stdout }) => exitCode === 0 && stdout !== "");
+  });
+});
+afterAll(() => k0s?.dispose());
+
+const token = async (role: "worker" | "controller"): Promise<string> =>
+  (await k0s.run(["token", "create", "--role", role], { env })).stdout.trim();
+
+async function ask(text: string, joining: Partial<Joining> & { readonly node: string }): Promise<string> {
+  const about = { token: new Secret("join.token", text), joining: { machineId: "another", ...joining } };
+  const asked = await askCluster(host, about, () => undefined);
+  return asked.ok ? (asked.value ?? "free") : formatError(asked.error);
+}
+
+describe("with a join token", () => {
+  testNeeding(["the stand-in"], "B055, B056: a worker's finds out whether a name is free", async () => {
+    const given = await token("worker");
+    expect(await ask(given, { node: "w2" })).toBe("free");
+    expect(await ask(given, { node: "w1" })).toContain(
+      "the cluster has a node 'w1' already: machine 0123456789abcdef0123456789abcdef",
+    );
+    // The machine itself, after a reset.
+    expect(await ask(given, { node: "w1", machineId: "0123456789abcdef0123456789abcdef" })).toBe("free");
+  });
+
+  testNeeding(["the stand-in"], "B056: a controller's finds out about nodes and members of etcd", async () => {
+    const given = await token("controller");
+    expect(await ask(given, { node: "c2", peerAddress: "127.9.0.2" })).toBe("free");
+    expect(await ask(given, { node: "c1" })).toContain(`etcd has a member 'c1' at ${address} already`);
+    expect(await ask(given, { node: "c2", peerAddress: address })).toContain("left behind by an earlier life");
+    expect(await ask(given, { node: "w1" })).toContain("the cluster has a node 'w1' already");
+  });
+
+  testNeeding(["the stand-in"], "B087: one that was revoked is told apart from everything else", async () => {
+    for (const role of ["worker", "controller"] as const) {
+      const given = await token(role);
+      await k0s.run(["token", "invalidate", readJoinToken(given)?.id ?? ""], { env });
+      expect(await ask(given, { node: "n9" })).toContain("the cluster refuses the join token (401)");
+    }
+  });
+
+  testNeeding(["the stand-in"], "a worker's alone reads no nodes", async () => {
+    const given = readJoinToken(await token("worker"));
+    const answer = await host.http({
+      url: `https://${address}:6443/api/v1/nodes`,
+      timeoutMs: 10_000,
+      maxBytes: 65_536,
+      trust: given?.certificateAuthority ?? "",
+      isTrustAlone: true,
+      bearer: given?.bearer ?? new Secret("none", ""),
+    });
+    expect(answer.ok && answer.value.status).toBe(403);
+  });
+});
