@@ -1,4 +1,5 @@
 /** `corium serve`: the API daemon. Composition root: the only place that knows all the parts of it. */
+import type { Role } from "../config/document.ts";
 import { parseDocument } from "../config/load.ts";
 import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { redactPlain } from "../config/redact.ts";
@@ -36,6 +37,7 @@ import { readCertificateEnds } from "../supervisor/certificates.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { createInstaller } from "../supervisor/installer.ts";
 import { documentReader } from "../supervisor/known-document.ts";
+import { membershipWatcher } from "../supervisor/membership-watch.ts";
 import { overlayWatcher } from "../supervisor/overlay-watch.ts";
 import { identityReader } from "../supervisor/disk-identities.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
@@ -214,6 +216,13 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     memoryPath: `${paths.runDir}/vip.json`,
     say: sayOf,
   });
+  const membership = membershipWatcher({
+    host,
+    state,
+    node: () => kubeletOf(state, readKnown()?.document.role),
+    memoryPath: `${paths.runDir}/membership.json`,
+    say: sayOf,
+  });
   const certificates = { host, state, read: () => readCertificateEnds(host, paths, state), say: sayOf };
   const status = createStatus({
     host,
@@ -221,6 +230,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     state,
     version,
     bootstrap,
+    lost: membership.lost,
     collectors: nodeCollectors(host, state, {
       hardware: hardwareReader(host.clock),
       volumes,
@@ -308,6 +318,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
         watchAddresses(addresses, over),
         watchCertificates(certificates, over),
         watchHandover({ ...gate, say: sayOf }, over),
+        membership.watch(over),
       ])
     : undefined;
   if (isWatched && boot !== undefined) {
@@ -321,6 +332,14 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   await Promise.all([remote.close(), local.close(), watching, recovering]);
   state.close();
   return isDisabled ? EXIT_DISABLED : 0;
+}
+
+/** The node as its kubelet registers it, once it is in service. */
+function kubeletOf(state: State, role: Role | undefined) {
+  const baseline = state.meta.get("in-service-at-ms") === undefined ? undefined : state.baseline.get();
+  if (baseline === undefined || role === undefined || role === "controller") return undefined;
+  const unit = role === "worker" ? ("k0sworker" as const) : ("k0scontroller" as const);
+  return { name: baseline.hostname.toLowerCase(), unit };
 }
 
 /** Who commands it is no question for its document any more. */

@@ -279,6 +279,17 @@ test("B188: certificates that have ended make a node in service degraded, and sa
   expect(certificates).toMatchObject([{ name: "k0s ca", path: "/var/lib/k0s/pki/ca.crt", daysLeft: -731 }]);
 });
 
+test("B086: a node that its cluster does not know any more is degraded, with the way back", async () => {
+  const state = memoryState();
+  inService(state);
+  const lost = () => ({ is: "deleted", sinceMs: 0, cure: "restart it" }) as const;
+  const { health } = await status(state, { lost }).node();
+  expect(health.verdict).toBe("degraded");
+  expect(health.checks.find(({ name }) => name === "cluster")?.message).toBe(
+    "the cluster does not know this node any more: its Node object was deleted (since 1970-01-01T00:00:00.000Z); restart it",
+  );
+});
+
 describe("bootstrap as the API sees it", () => {
   const control = (more: FakeHostOptions = {}) => {
     const host = machine(more);

@@ -15,6 +15,7 @@ import { goneAddresses } from "../provision/addresses.ts";
 import { handoverOf } from "./handover-status.ts";
 import type { KnownDocument } from "./known-document.ts";
 import { documentReader } from "./known-document.ts";
+import { type Lost, tellLost } from "./membership-watch.ts";
 import { k0sVersionReader, readMachine } from "./machine.ts";
 import { isErasing } from "./reset-files.ts";
 
@@ -44,6 +45,8 @@ export interface StatusInput {
   readonly version: string;
   readonly bootstrap: BootstrapControl;
   readonly collectors: Collectors;
+  /** That the cluster does not know this node any more, as it was watched. */
+  readonly lost?: () => Lost;
 }
 
 export interface Status {
@@ -131,6 +134,7 @@ export function createStatus(input: StatusInput): Status {
       volumes,
       overlay,
       ha,
+      lost: tellLost(input.lost?.() ?? {}),
       ended: tellEnds(
         ends.filter((end) => end.kind !== "api" && end.notAfterMs <= nowMs),
         nowMs,
@@ -317,6 +321,8 @@ interface Judged {
   readonly ha: NodeAnswer["ha"];
   /** Addresses that the node was bootstrapped with and does not have. */
   readonly gone: readonly string[];
+  /** That the cluster does not know this node any more, since when, and the way back. */
+  readonly lost: string | undefined;
   /** Certificates that have ended, in sentences. */
   readonly ended: readonly string[];
 }
@@ -361,6 +367,7 @@ function judge(found: Judged): readonly Check[] {
     const message = `this node entered service with ${found.gone.join(", ")} and does not have it: k0s is not started without; give it back to the machine (a fixed address, or a reservation), or reset the node`;
     checks.push({ name: "address", ok: false, message });
   }
+  if (found.lost !== undefined) checks.push({ name: "cluster", ok: false, message: found.lost });
   if (found.ended.length > 0) checks.push({ name: "certificates", ok: false, message: found.ended.join("; ") });
   for (const { name, state } of found.volumes) {
     const isOpen = state === "open";

@@ -170,9 +170,7 @@ export const AREAS: readonly ReportArea[] = [
   {
     name: "Join tokens",
     reports: [
-      report("B086", "a node that was deleted in the cluster can't come back with its old token", {
-        later: "clusters: joining again with a new token; a k0s token does not say when it ends",
-      }),
+      report("B086", "a node that was deleted in the cluster can't come back with its old token"),
       report("B087", "an expired token is an unclear failure, and can't be exchanged"),
       report("B088", "a token without its secret, or for another role, is refused late and vaguely"),
     ],

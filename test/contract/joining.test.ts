@@ -6,10 +6,11 @@ import { readJoinToken } from "../../config/token.ts";
 import { realHost } from "../../host/real.ts";
 import { formatError } from "../../kit/app-error.ts";
 import { Secret } from "../../kit/secret.ts";
+import { askMembership } from "../../k0s/membership/driver.ts";
 import { askCluster } from "../../provision/join/driver.ts";
 import type { Joining } from "../../provision/join/judge.ts";
 import { testNeeding } from "../runner/needs.ts";
-import { isReal, openProgram, type Program, until } from "./program.ts";
+import { isReal, openProgram, type Program, type Running, until } from "./program.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);
@@ -18,7 +19,9 @@ const CONFIG = "/etc/k0s/k0s.yaml";
 const address = `127.9.${process.pid % 250}.1`;
 const env = { K0S_SIM_API: `https://${address}:6443` };
 const host = realHost();
+let start: () => void;
 let k0s: Program;
+let running: Running;
 
 beforeAll(async () => {
   if (isReal) return;
@@ -30,7 +33,12 @@ beforeAll(async () => {
   k0s.write(CONFIG, stringify({ apiVersion: "k0s.k0sproject.io/v1beta1", kind: "ClusterConfig", spec }));
   k0s.write("/etc/machine-id", "0123456789abcdef0123456789abcdef\n");
   const kubelet = "--kubelet-extra-args=--hostname-override=w1";
-  k0s.start(["controller", "--config", CONFIG, "--enable-worker", "--ignore-pre-flight-checks", kubelet], { env });
+  start = () => {
+    running = k0s.start(["controller", "--config", CONFIG, "--enable-worker", "--ignore-pre-flight-checks", kubelet], {
+      env,
+    });
+  };
+  start();
   await until("the node and the member", async () => {
     const all = await Promise.all([
       k0s.run(["kubectl", "get", "node", "w1", "-o", "jsonpath={.status.nodeInfo.machineID}"], { env }),
@@ -88,5 +96,20 @@ describe("with a join token", () => {
       bearer: given?.bearer ?? new Secret("none", ""),
     });
     expect(answer.ok && answer.value.status).toBe(403);
+  });
+
+  testNeeding(["the stand-in"], "B086: a Node that was deleted stays away until the kubelet starts again", async () => {
+    const readText: typeof host.files.readText = (path, options) => host.files.readText(k0s.host(path), options);
+    const node = { ...host, files: { ...host.files, readText } };
+    const membership = (): Promise<string | undefined> =>
+      askMembership({ ...node, http: (request) => host.http({ ...request, url: here(request.url) }) }, "w1");
+    // The admin's kubeconfig, which a controller's kubelet has here, says localhost.
+    const here = (url: string): string => url.replace("localhost", address);
+    expect(await membership()).toBe("known");
+    await k0s.run(["kubectl", "delete", "node", "w1"], { env });
+    expect(await membership()).toBe("deleted");
+    await running.stop();
+    start();
+    await until("the node", async () => (await membership()) === "known");
   });
 });

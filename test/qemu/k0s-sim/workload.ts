@@ -130,7 +130,9 @@ export function startWorkload(options: WorkloadOptions): Promise<Workload> {
         if (!existsSync(kubelet)) writeFileSync(kubelet, kubeConfigYaml(config, "default-context"), { mode: 0o600 });
         if (!isRegistered) isRegistered = await register(config, options, name);
         const reply = await callApi(config, "PATCH", pathOf(NODES, undefined, name), { status: status(options, name) });
-        if (reply.status === 404) isRegistered = false;
+        // As a kubelet, which registers when it starts and never again.
+        if (reply.status === 404)
+          log("error", `Error getting the current node from lister: node "${name}" not found`, "kubelet");
         else if (reply.status === 200) resolve();
         else throw new Error(`node status: ${reply.status}`);
       } catch (error) {
