@@ -74,3 +74,33 @@ test("whose node it is can't be read: nobody is let in, also not to claim it", (
   const broken: State = { ...state, claim: { ...state.claim, get } };
   expect(createDoor(broken, clock)({ address: "" })).toMatchObject({ kind: "undecided", error: { code: "state" } });
 });
+
+test("while a new CA waits to be confirmed both let in, and the door says whose it was; then one of them alone", async () => {
+  const state = memoryState();
+  claim(state);
+  const next = await mintAuthority({ commonName: "next", nowMs: NOW, random: realRandom });
+  const issued = await issueClient({ authority: next, name: "bob", role: "admin", nowMs: NOW, random: realRandom });
+  const bob: Credentials = { address: "", certificate: new Uint8Array(new X509Certificate(issued.certificate).raw) };
+  const old: Credentials = { address: "", certificate: alice };
+  let waiting: string | undefined;
+  const door = createDoor(state, fakeHost({ nowMs: NOW }).clock, () => waiting);
+  const kinds = () => [old, bob].map((credentials) => door(credentials).kind);
+  expect(kinds()).toEqual(["operator", "refused"]);
+  waiting = next.certificate;
+  expect(kinds()).toEqual(["operator", "operator"]);
+  expect([door(old), door(bob)].map((caller) => caller.kind === "operator" && caller.isOfNewCa === true)).toEqual([
+    false,
+    true,
+  ]);
+  // Taken back: the very connection that was let in is not any more.
+  waiting = undefined;
+  expect(kinds()).toEqual(["operator", "refused"]);
+  state.claim.replace({ operatorCA: next.certificate, fingerprint: "SHA256:y", atMs: NOW, by: "document" });
+  expect(kinds()).toEqual(["refused", "operator"]);
+});
+
+test("a new CA that waits opens nothing on a node that nobody has claimed", async () => {
+  const next = await mintAuthority({ commonName: "next", nowMs: NOW, random: realRandom });
+  const door = createDoor(memoryState(), fakeHost({ nowMs: NOW }).clock, () => next.certificate);
+  expect(door({ address: "", certificate: alice }).kind).toBe("unclaimed");
+});

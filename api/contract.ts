@@ -291,7 +291,14 @@ export interface PreviousAnswer {
 export type EffectClass = "reboot-free" | "restarts-k0s" | "needs-reboot" | "install-time-only" | "unsupported";
 
 export type PendingCode =
-  "document-edited" | "secret-changed" | "renderer-changed" | "address-changed" | "k0s-version" | "handover";
+  | "document-edited"
+  | "secret-changed"
+  | "renderer-changed"
+  | "address-changed"
+  | "k0s-version"
+  | "handover"
+  /** An apply has changed it and may still be taken back. */
+  | "awaiting-confirmation";
 
 export type DriftCode =
   "file-changed" | "file-missing" | "unit-changed" | "array-changed" | "mount-changed" | "link-changed" | "hostname";
@@ -325,13 +332,18 @@ export interface ApplyBody {
   readonly blocks?: string;
   /** Every controller of the cluster gets it: written now, k0s restarts when the operation is confirmed. */
   readonly coordinated?: boolean;
+  /** `30s`, `2m`: once it is made, the node takes it back unless the operation is confirmed in that time. */
+  readonly confirmWithin?: string;
   /** Owns a patch that overrides what Corium models. */
   readonly acknowledge?: boolean;
 }
 
 export interface ApplyAnswer {
-  /** `applied`: it became the node's answer before bootstrap. `written`: it waits to be confirmed, see `coordinated`. */
-  readonly status: "applied" | "reconciled" | "unchanged" | "planned" | "written";
+  /**
+   * `applied`: it became the node's answer before bootstrap. `written`: it waits to be confirmed, see `coordinated`;
+   * `awaiting-confirmation`: it is made, see `confirmWithin`.
+   */
+  readonly status: "applied" | "reconciled" | "unchanged" | "planned" | "written" | "awaiting-confirmation";
   readonly role?: Role;
   readonly fields: readonly FieldChange[];
   /** Units that restart, or restarted. */

@@ -40,6 +40,33 @@ describe("POST /v1/config with blocks", () => {
   });
 });
 
+describe("POST /v1/config with confirmWithin", () => {
+  test("the gate gets it in milliseconds", async () => {
+    const api = await inService();
+    await api.call("POST", "/v1/config", { json: { document: OWN, confirmWithin: "1m30s" } });
+    expect(api.applied).toMatchObject([{ confirmWithinMs: 90_000 }]);
+  });
+
+  test.each(["", "30", "4s", "1h1s", "2 m"])(
+    "%j is no time to confirm in: 400, with what is",
+    async (confirmWithin) => {
+      const api = await inService();
+      const answer = await api.call("POST", "/v1/config", { json: { document: OWN, confirmWithin } });
+      expect([answer.status, answer.json["error"], api.applied]).toEqual([
+        400,
+        expect.stringContaining("from 5s to 1h"),
+        [],
+      ]);
+    },
+  );
+
+  test("before bootstrap there is nothing to go back to", async () => {
+    const api = await fakeApi();
+    const answer = await api.call("POST", "/v1/config", { json: { document: OWN, confirmWithin: "30s" } });
+    expect([answer.status, answer.json["reason"], api.state.documents.list()]).toEqual([409, "no-baseline", []]);
+  });
+});
+
 describe("POST /v1/operations/ID/confirm and cancel", () => {
   async function waiting(): Promise<{ api: FakeApi; id: string }> {
     const api = await inService();
@@ -60,7 +87,7 @@ describe("POST /v1/operations/ID/confirm and cancel", () => {
     expect([failed.status, failed.json["reason"]]).toEqual([409, "rolled-back"]);
     expect(api.resumed).toEqual([
       [id, "take-back"],
-      [id, "restart"],
+      [id, "confirm"],
     ]);
   });
 

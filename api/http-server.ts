@@ -17,6 +17,8 @@ export interface Wire {
   /** Who it would be by now: what is pinned, revoked or past its end may have changed since. */
   readonly recheck: () => Caller;
   readonly address: string;
+  /** The number of this connection: the higher, the later it was opened. */
+  readonly connection: number;
   readonly readBody: (limitBytes: number) => Promise<Result<string, BodyProblem>>;
   /** The client went away, or the server stops. */
   readonly signal: AbortSignal;
@@ -48,7 +50,7 @@ async function answer(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   caller: () => Caller,
-  address: string,
+  { address, connection }: Pick<Wire, "address" | "connection">,
   handle: Handle,
   limits: ExchangeLimits,
 ): Promise<void> {
@@ -66,6 +68,7 @@ async function answer(
         caller: caller(),
         recheck: caller,
         address,
+        connection,
         signal: gone.signal,
         readBody: (limit) => {
           isBodyRead = true;

@@ -15,6 +15,7 @@ import { issueClient, mintAuthority, mintServer } from "../pki/driver.ts";
 import type { KeyPair } from "../pki/model.ts";
 import { memoryState } from "../state/open.ts";
 import { createDoor } from "./caller.ts";
+import { countConnections } from "./connections.ts";
 import type { Handle } from "./http-server.ts";
 import type { Listener } from "./listener.ts";
 import { listenOnSocket, listenOnTls } from "./listener.ts";
@@ -42,7 +43,7 @@ const handle: Handle = async (request, wire) => {
     waiting -= 1;
   }
   const body = request.method === "POST" ? await wire.readBody(1_000) : undefined;
-  return json(200, { path: pathname, caller: wire.caller.kind, body });
+  return json(200, { path: pathname, caller: wire.caller.kind, body, connection: wire.connection });
 };
 
 beforeAll(async () => {
@@ -77,11 +78,11 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
-function client(credentials?: KeyPair): Promise<TLSSocket> {
+function client(credentials?: KeyPair, port = listener.port): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const socket = connect({
       host: "127.0.0.1",
-      port: listener.port,
+      port,
       rejectUnauthorized: false,
       ...(credentials === undefined ? {} : { cert: credentials.certificate, key: credentials.privateKey }),
     });
@@ -220,4 +221,37 @@ test("the socket is root's alone from its first moment on, and takes over from a
   const answer = await fetch("http://localhost/a", { unix: path });
   expect(await answer.text()).toContain('"caller":"local"');
   await local.close();
+});
+
+test("a connection keeps its number for all of its requests, and a later one has a higher one, at either door", async () => {
+  const path = join(folder, "numbered.sock");
+  const connections = countConnections();
+  const local = await listenOnSocket({ path, handle, connections });
+  const server = await mintServer({ hostname: "n1", nowMs: Date.now(), random: realRandom });
+  const { certificate, privateKey } = server;
+  const door = createDoor(state, realClock);
+  const remote = await listenOnTls({
+    port: 0,
+    address: "127.0.0.1",
+    certificate,
+    privateKey,
+    door,
+    handle,
+    connections,
+  });
+  const numberOn = async (socket: Socket): Promise<number> => {
+    socket.write(get("/a"));
+    return Number(/"connection":(\d+)/.exec(await readAll(socket, /\}\n/))?.[1]);
+  };
+  const opened: Socket[] = [];
+  for (const open of [() => connectTcp(path), () => client(alice, remote.port), () => connectTcp(path)]) {
+    const socket = await open();
+    opened.push(socket);
+    const number = await numberOn(socket);
+    expect([number, connections.last]).toEqual([opened.length, opened.length]);
+    expect(await numberOn(socket)).toBe(number);
+  }
+  expect(await numberOn(opened[0] as Socket)).toBe(1);
+  for (const socket of opened) socket.destroy();
+  await Promise.all([local.close(), remote.close()]);
 });

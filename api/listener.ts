@@ -14,6 +14,8 @@ import { createServer as createTlsServer } from "node:tls";
 import type { TLSSocket } from "node:tls";
 
 import type { Credentials, Door } from "./caller.ts";
+import type { Connections } from "./connections.ts";
+import { countConnections } from "./connections.ts";
 import { localCaller } from "./caller.ts";
 import type { Handle } from "./http-server.ts";
 import { exchange } from "./http-server.ts";
@@ -58,10 +60,12 @@ export interface TlsOptions {
   readonly door: Door;
   readonly handle: Handle;
   readonly limits?: Partial<Limits>;
+  readonly connections?: Connections;
 }
 
 interface Connection extends Credentials {
   readonly socket: Socket;
+  readonly number: number;
   isAuthenticated: boolean;
   inFlight: number;
   /** performance.now() of the last sign of life that counts: opening, end of a response. */
@@ -76,6 +80,7 @@ const GUARD_INTERVAL_MS = 500;
 export function listenOnTls(options: TlsOptions): Promise<Listener> {
   const limits = { ...LIMITS, ...options.limits };
   const connections = new Map<Socket, Connection>();
+  const numbers = options.connections ?? countConnections();
   const inFlight = new Map<string, number>();
   /** Accepted, and still shaking hands. */
   const raw = new Set<Socket>();
@@ -113,10 +118,17 @@ export function listenOnTls(options: TlsOptions): Promise<Listener> {
           )
         : options.handle(request, wire);
     };
-    void exchange(incoming, outgoing, () => options.door(connection), connection.address, handle, {
-      bodyTimeoutMs: limits.bodyMs,
-      slowReaderMs: limits.slowReaderMs,
-    });
+    void exchange(
+      incoming,
+      outgoing,
+      () => options.door(connection),
+      { address: connection.address, connection: connection.number },
+      handle,
+      {
+        bodyTimeoutMs: limits.bodyMs,
+        slowReaderMs: limits.slowReaderMs,
+      },
+    );
   });
   answerBadRequests(web);
 
@@ -158,6 +170,7 @@ export function listenOnTls(options: TlsOptions): Promise<Listener> {
     const certificate = certificateOf(socket);
     const connection: Connection = {
       socket,
+      number: numbers.open(),
       address: socket.remoteAddress?.replace(/^::ffff:/, "") ?? "",
       ...(certificate === undefined ? {} : { certificate }),
       isAuthenticated: false,
@@ -227,18 +240,24 @@ export interface SocketOptions {
   readonly path: string;
   readonly handle: Handle;
   readonly limits?: Partial<Limits>;
+  readonly connections?: Connections;
 }
 
 /** The local door: the file's owner is root and its mode 0600 from its first moment on, that is the whole check. */
 export function listenOnSocket(options: SocketOptions): Promise<Listener> {
   const limits = { ...LIMITS, ...options.limits };
+  const connections = options.connections ?? countConnections();
+  const numbers = new WeakMap<Socket, number>();
   const web = createServer((incoming, outgoing) => {
     const isConsole = incoming.headers["corium-client"] === "console";
-    void exchange(incoming, outgoing, () => localCaller(isConsole ? "console" : "local"), "", options.handle, {
+    const caller = () => localCaller(isConsole ? "console" : "local");
+    const connection = numbers.get(incoming.socket) ?? 0;
+    void exchange(incoming, outgoing, caller, { address: "", connection }, options.handle, {
       bodyTimeoutMs: limits.bodyMs,
       slowReaderMs: limits.slowReaderMs,
     });
   });
+  web.on("connection", (socket) => void numbers.set(socket, connections.open()));
   answerBadRequests(web);
   // Left over by a process that was killed; two daemons are kept apart by systemd.
   rmSync(options.path, { force: true });

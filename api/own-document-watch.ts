@@ -1,5 +1,6 @@
 import { formatError } from "../kit/app-error.ts";
 import { isClockSynced } from "../provision/driver.ts";
+import { documentReader } from "../supervisor/known-document.ts";
 import type { ApiMode } from "../supervisor/own-document.ts";
 import { readApiMode } from "../supervisor/own-document.ts";
 import { isReKeyed } from "../supervisor/re-key.ts";
@@ -8,6 +9,8 @@ import type { ApiServices } from "./services.ts";
 
 const LOOK_AGAIN_MS = 15_000;
 const FLOOR_EVERY_MS = 3_600_000;
+/** Who confirmed it gets his answer. */
+const ANSWER_FIRST_MS = 1_000;
 
 interface Watch {
   readonly services: ApiServices;
@@ -20,11 +23,18 @@ interface Watch {
 
 /**
  * Until the node is claimed or in service its own document may still come (a URL, a file written by a person) and
- * claim it, ask for no code, or turn the API off. Returns when the daemon shall stop; `true`: the API was turned off.
+ * claim it, ask for no code, or turn the API off; in service an apply that was confirmed may. Returns when the daemon shall
+ * stop; `true`: the API was turned off.
  */
 export async function watchOwnDocument({ services, state, mode, findOwn, say, signal }: Watch): Promise<boolean> {
   const { host, enrolment } = services;
   let next = mode;
+  const readKnown = documentReader(state);
+  /** By an apply that is over: what it has left to do is done. */
+  const isTurnedOff = (): boolean =>
+    state.baseline.get() !== undefined &&
+    readKnown()?.document.api?.enabled === false &&
+    state.operations.running() === undefined;
   let lastProblem = "";
   let seen = await readSource1(services);
   let isSettled = mode !== undefined && mode.problem === undefined;
@@ -48,6 +58,10 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
     }
     await host.clock.sleep(1_000, signal);
     waitedMs += 1_000;
+    if (isTurnedOff()) {
+      await host.clock.sleep(ANSWER_FIRST_MS, signal);
+      return true;
+    }
     // Claimed by whomever, bootstrap included: the code leaves the consoles.
     const isMember = state.baseline.get() !== undefined && !isReKeyed(state);
     if (isOpen && (state.claim.get() !== undefined || isMember)) {

@@ -6,7 +6,7 @@ import { redactPlain } from "../config/redact.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
 import { serveApply } from "../apply/service/driver.ts";
-import { resumeApply } from "../apply/waiting/driver.ts";
+import { newCaOf, resumeApply } from "../apply/waiting/driver.ts";
 import { readInventory } from "../disks/driver.ts";
 import { judgeDisk } from "../disks/select.ts";
 import { hardwareReader } from "../host/hardware.ts";
@@ -53,6 +53,8 @@ import { vipWatcher } from "../supervisor/vip-watch.ts";
 import { nodeVolumes, remindOfRecovery } from "../supervisor/volumes.ts";
 import { createApi } from "./app.ts";
 import { createDoor } from "./caller.ts";
+import type { Connections } from "./connections.ts";
+import { countConnections } from "./connections.ts";
 import { API_PORT } from "./contract.ts";
 import type { Enrolment } from "./enrolment.ts";
 import { openEnrolment } from "./enrolment.ts";
@@ -135,7 +137,8 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const state = opened.ok ? opened.value : memoryState();
   const stateProblem = opened.ok ? undefined : opened.error;
   const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs, k0sVersions: listedK0sVersions });
-  const gate = { host, paths, state, version, parse };
+  const connections = countConnections();
+  const gate = { host, paths, state, version, parse, lastConnection: () => connections.last };
   await removeTemporaries({ host, paths, isNode: options.isNode });
   const ending = new AbortController();
   let recovering: Promise<void> | undefined;
@@ -265,7 +268,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     },
     apply: {
       apply: (request) => serveApply(gate, request),
-      resume: (operation, word) => resumeApply(gate, operation, word),
+      resume: (operation, told) => resumeApply(gate, operation, told),
     },
     ...(boot?.mode === "live" && options.isNode
       ? { install: createInstaller({ host, state, version, boot, readInventory: inventoryOf }) }
@@ -285,8 +288,9 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const doors = await openDoors(options, {
     certificate: identity.value.certificate,
     privateKey: identity.value.privateKey,
-    door: createDoor(state, host.clock),
+    door: createDoor(state, host.clock, () => newCaOf(state)),
     handle,
+    connections,
   });
   if (!doors.ok) {
     say(`corium serve: ${formatError(doors.error)}`);
@@ -358,12 +362,15 @@ function keepMirror(installation: string, host: Host, state: State, { signal, er
 /** The port first: a second daemon must not take the socket of the first. */
 async function openDoors(
   { paths, port, address }: Options,
-  tls: Omit<TlsOptions, "port" | "address">,
+  tls: Omit<TlsOptions, "port" | "address"> & { readonly connections: Connections },
 ): Promise<Result<{ readonly remote: Listener; readonly local: Listener }, AppError>> {
   let remote: Listener | undefined;
   try {
     remote = await listenOnTls({ ...tls, port, ...(address === undefined ? {} : { address }) });
-    return ok({ remote, local: await listenOnSocket({ path: paths.socket, handle: tls.handle }) });
+    return ok({
+      remote,
+      local: await listenOnSocket({ path: paths.socket, handle: tls.handle, connections: tls.connections }),
+    });
   } catch (thrown) {
     await remote?.close();
     const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);

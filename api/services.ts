@@ -1,5 +1,5 @@
 /** What the routes work with; the composition root fills it, tests fill it with fakes. */
-import type { Word } from "../apply/held/driver.ts";
+import type { Teller, Word } from "../apply/held/driver.ts";
 import type { ServiceOutcome, ServiceRequest } from "../apply/service/model.ts";
 import type { Document } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
@@ -77,8 +77,8 @@ export interface StatusService {
 /** The gate (apply/): refuses without a trace, or makes the whole document true. */
 export interface ApplyService {
   apply(request: ServiceRequest): Promise<ServiceOutcome>;
-  /** Of one that has written everywhere and waits: k0s restarts with it, or the files are put back. */
-  resume(operation: string, word: Word): Promise<ServiceOutcome>;
+  /** Of one that waits: it goes on, or is taken back. */
+  resume(operation: string, told: { readonly word: Word; readonly teller: Teller }): Promise<ServiceOutcome>;
 }
 
 /** Encrypted volumes of this node. */

@@ -59,14 +59,21 @@ export function describeConsequences(baseline: Document, proposal: Document, dif
     }
     if (field.path.startsWith("backup.")) lines.push(`${field.path} is recorded; backups are not in this release`);
   }
+  lines.push(...describeApi(diff, proposal));
   return lines;
 }
 
-export function describeUndo(diff: DocumentDiff, fileCount: number): readonly string[] {
-  if (diff.restarts.length === 0) return [];
-  const lines = [
-    `if k0s does not come back, ${fileCount} ${fileCount === 1 ? "file is" : "files are"} put back and k0scontroller starts with the old ones`,
-  ];
+export function describeUndo(
+  diff: DocumentDiff,
+  { fileCount, isConfirmed }: { readonly fileCount: number; readonly isConfirmed: boolean },
+): readonly string[] {
+  const doesRestart = diff.restarts.length > 0;
+  if (!doesRestart && !isConfirmed) return [];
+  const when = [doesRestart ? "k0s does not come back" : "", isConfirmed ? "nobody confirms it in time" : ""];
+  const files =
+    fileCount === 0 ? "nothing has changed" : `${fileCount} ${fileCount === 1 ? "file is" : "files are"} put back`;
+  const restart = doesRestart ? " and k0scontroller starts with the old ones" : "";
+  const lines = [`if ${when.filter((part) => part !== "").join(", or ")}, ${files}${restart}`];
   for (const field of diff.fields) {
     const [, name] = /^addons\[([^\]]+)\]$/.exec(field.path) ?? [];
     if (name === undefined) continue;
@@ -74,6 +81,21 @@ export function describeUndo(diff: DocumentDiff, fileCount: number): readonly st
       field.new === undefined
         ? `that would install ${name} again`
         : `that would uninstall ${name} again, with the data it made meanwhile`,
+    );
+  }
+  return lines;
+}
+
+function describeApi({ fields, result }: DocumentDiff, { api }: Document): readonly string[] {
+  if (result !== "guarded") return [];
+  const lines = ["a change of api is taken back by the node itself unless somebody confirms it (--confirm-within)"];
+  if (api?.enabled === false) {
+    lines.push(
+      "once that is confirmed the node has no API any more: only its console is left, and a reset brings it back",
+    );
+  } else if (fields.some(({ path }) => path.startsWith("api.operatorCA"))) {
+    lines.push(
+      "a new operator CA is confirmed with a certificate of its own; until then both are obeyed, and then it alone",
     );
   }
   return lines;

@@ -103,7 +103,15 @@ class Node {
     const plan = planApply({ baseline: more.from ?? before, proposal: to, node, fingerprintKey: "key" });
     const ports = { ...this.ports(more.host), ...more.ports };
     return applyDocument(
-      { operation: "op1", plan, document: to, text: text(to), secrets: new Map(), rendered: {} },
+      {
+        operation: "op1",
+        plan,
+        document: to,
+        text: text(to),
+        secrets: new Map(),
+        rendered: {},
+        inputsWith: () => ({ inputHash: "x", secretFingerprints: {} }),
+      },
       ports,
     );
   }
@@ -113,6 +121,7 @@ class Node {
       mountPoints: [],
       host,
       stateDir: "/var/lib/corium",
+      isAwaited: () => false,
       isRecorded: (hash) => this.recorded.sha256 === hash,
       finish: (hash) => finishRecorded(this.ports(host), this.recorded, hash),
     });

@@ -1,8 +1,8 @@
 /**
  * The apply: all of a document's safe difference becomes true now, or nothing of it.
  *
- * check → snapshot → write → restart → wait until k0s answers → record. Until it is recorded every failure puts the
- * files back; `recoverApply` does the same for a process or a machine that died in between.
+ * check → snapshot → write → restart → wait until k0s answers → confirm → record. Until it is recorded every failure puts
+ * the files back; `recoverApply` does the same for a process or a machine that died in between.
  */
 import { createHash } from "node:crypto";
 import { type AppError, appError, fail } from "../kit/app-error.ts";
@@ -16,13 +16,20 @@ import { fillSecrets } from "../k0s/fill.ts";
 import { isWritten, validateConfig } from "../k0s/driver.ts";
 import { valueAt } from "../k0s/merge.ts";
 import { K0S_CONFIG, type K0sUnit } from "../k0s/paths.ts";
-import type { ChartState } from "../k0s/charts.ts";
 import { readCharts, restartAndWait, service, waitForCharts } from "../k0s/service/driver.ts";
 import type { OperationStep, RenderedDigests } from "../state/model.ts";
 import type { Document } from "../config/document.ts";
 import type { ApplyPlan, FileChange } from "./plan.ts";
-import { closeRecord, dropTimers, isUnitPath, restoreFiles, settleTimers, takeSnapshot } from "./undo/driver.ts";
-import type { UndoRecord } from "./undo/model.ts";
+import {
+  closeRecord,
+  dropTimers,
+  isUnitPath,
+  markAwaited,
+  restoreFiles,
+  settleTimers,
+  takeSnapshot,
+} from "./undo/driver.ts";
+import type { Made, UndoRecord } from "./undo/model.ts";
 
 export interface ApplyRequest {
   readonly operation: string;
@@ -34,6 +41,8 @@ export interface ApplyRequest {
   readonly secrets: ReadonlyMap<string, Secret>;
   /** Of the baseline. */
   readonly rendered: RenderedDigests;
+  /** What is recorded of all that was rendered with. */
+  readonly inputsWith: (secrets: ReadonlyMap<string, Secret>) => Pick<Made, "inputHash" | "secretFingerprints">;
   /** How long k0s may take to answer before the files are put back. */
   readonly timeoutMs?: number;
 }
@@ -43,15 +52,14 @@ export interface ApplyPorts {
   readonly paths: Pick<Paths, "stateDir" | "config">;
   readonly report: (message: string) => void;
   readonly onStep: (step: Pick<OperationStep, "id" | "title">, state: OperationStep["state"]) => void;
-  /** Document and baseline; durable when it returns. `secrets`: all that was rendered with. */
-  readonly record: (now: {
-    readonly rendered: RenderedDigests;
-    readonly secrets: ReadonlyMap<string, Secret>;
-  }) => Result<void, AppError>;
+  /** Document and baseline; durable when it returns. */
+  readonly record: (made: Made) => Result<void, AppError>;
   /** Between writing and restarting, where other controllers must have their files first; an error takes it back. */
   readonly hold?: () => Promise<Result<void, AppError>>;
   /** After the restart: until the cluster has this controller again. */
   readonly settle?: () => Promise<Result<void, AppError>>;
+  /** Between the change and its record: until somebody says that it may stay; an error takes it back. */
+  readonly confirm?: (made: Made, record: UndoRecord) => Promise<Result<void, AppError>>;
 }
 
 export type ApplyOutcome =
@@ -69,11 +77,15 @@ export type ApplyOutcome =
 export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");
 
 /** The steps that an operation shows from the start. */
-export function applySteps(plan: ApplyPlan, isHeld = false): readonly Pick<OperationStep, "id" | "title">[] {
+export function applySteps(
+  plan: ApplyPlan,
+  waits?: "hold" | "confirm",
+): readonly Pick<OperationStep, "id" | "title">[] {
   const restarts = plan.restarts.map((unit) => ({ id: `apply:restart:${unit}`, title: `restart ${unit}` }));
   const charts = plan.charts.length === 0 ? [] : [STEPS.charts];
-  const held = isHeld ? [STEPS.hold] : [];
-  return [STEPS.check, STEPS.snapshot, STEPS.write, ...held, ...restarts, STEPS.record, ...charts];
+  const held = waits === "hold" ? [STEPS.hold] : [];
+  const confirmed = waits === "confirm" ? [STEPS.confirm] : [];
+  return [STEPS.check, STEPS.snapshot, STEPS.write, ...held, ...restarts, ...confirmed, STEPS.record, ...charts];
 }
 
 const STEPS = {
@@ -81,6 +93,7 @@ const STEPS = {
   snapshot: { id: "apply:snapshot", title: "keep what will be replaced" },
   write: { id: "apply:write", title: "write what changed" },
   hold: { id: "apply:hold", title: "wait until every controller has it" },
+  confirm: { id: "apply:confirm", title: "wait until somebody confirms it" },
   charts: { id: "apply:charts", title: "wait for helm" },
   record: { id: "apply:record", title: "record what the node runs" },
 } as const;
@@ -90,8 +103,8 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
   const { plan } = request;
   const { host, paths } = ports;
   if (plan.diff.result === "unchanged") return { status: "unchanged" };
-  if (plan.diff.result !== "reconcilable") {
-    return { status: "failed", error: appError("not-applicable", `this change is ${plan.diff.result}`) };
+  if (plan.diff.result === "refused") {
+    return { status: "failed", error: appError("not-applicable", "this change is refused") };
   }
   const secrets = await withStoredSecrets(host, request.secrets);
   if (!secrets.ok) return { status: "failed", error: secrets.error };
@@ -109,18 +122,42 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
   if (!snapshot.ok) return { status: "failed", error: snapshot.error };
   const chartsBefore = plan.charts.length === 0 ? undefined : await readCharts(host);
   const runs = ports.hold === undefined ? new Map<K0sUnit, number>() : await readRuns(host, snapshot.value.restarts);
-  const done = await change({ ...request, secrets: secrets.value }, ports, changes.value, snapshot.value);
-  if (!done.ok) return rollBack(ports, request, { record: snapshot.value, runs }, done.error);
-  const finished = await finish(request, ports, snapshot.value);
+  const before = { record: snapshot.value, runs };
+  const done = await change(request, ports, changes.value, snapshot.value);
+  if (!done.ok) return rollBack(ports, request, before, done.error);
+  const made: Made = {
+    text: request.text,
+    rendered: digestsAfter(request.rendered, changes.value),
+    ...request.inputsWith(secrets.value),
+    // Unknown before counts as absent: then a release that is there is taken for the new one.
+    charts: { names: plan.charts, before: chartsBefore?.ok === true ? [...chartsBefore.value] : [] },
+  };
+  return concludeApply(request, ports, before, made);
+}
+
+/** From the change that is made to the record of it; also of one that an earlier process has made. */
+export async function concludeApply(
+  request: Pick<ApplyRequest, "timeoutMs">,
+  ports: ApplyPorts,
+  before: Before,
+  made: Made,
+): Promise<ApplyOutcome> {
+  const { record } = before;
+  const { confirm } = ports;
+  const confirmed =
+    confirm === undefined ? ok(undefined) : await step(ports, STEPS.confirm, () => confirm(made, record));
+  const recorded = confirmed.ok ? await step(ports, STEPS.record, async () => ports.record(made)) : confirmed;
+  if (!recorded.ok) return rollBack(ports, request, before, recorded.error);
+  const finished = await finish(made.text, ports, record);
   // Recorded: from here on it is what the node runs, and the next start finishes what is left.
   if (!finished.ok) ports.report(`recorded, but not yet tidied up: ${finished.error.message}`);
-  if (chartsBefore !== undefined) {
-    // Unknown before counts as absent: then a release that is there is taken for the new one.
-    const before = chartsBefore.ok ? chartsBefore.value : new Map<string, ChartState>();
-    const released = await step(ports, STEPS.charts, () => waitForCharts(ports, { names: plan.charts, before }));
+  const { names } = made.charts;
+  if (names.length > 0) {
+    const wanted = { names, before: new Map(made.charts.before) };
+    const released = await step(ports, STEPS.charts, () => waitForCharts(ports, wanted));
     if (!released.ok) return { status: "chart-failed", error: released.error };
   }
-  return { status: "reconciled", restarted: plan.restarts, written: changes.value.map(({ path }) => path) };
+  return { status: "reconciled", restarted: record.restarts, written: record.files.map(({ path }) => path) };
 }
 
 async function step<T>(
@@ -181,7 +218,7 @@ async function withStoredSecrets(
   return ok(new Map([...secrets, [field, new Secret(field, pass)]]));
 }
 
-/** Everything up to the record; a failure anywhere is undone by the caller. */
+/** A failure anywhere is undone by the caller. */
 async function change(
   request: ApplyRequest,
   ports: ApplyPorts,
@@ -203,11 +240,7 @@ async function change(
   const { hold } = ports;
   const told = hold === undefined ? ok(undefined) : await step(ports, STEPS.hold, hold);
   if (!told.ok) return told;
-  const restarted = await restart(request, ports, record);
-  if (!restarted.ok) return restarted;
-  return step(ports, STEPS.record, async () =>
-    ports.record({ rendered: digestsAfter(request.rendered, changes), secrets: request.secrets }),
-  );
+  return restart(request, ports, record);
 }
 
 const write = (host: Host, { path, content, mode, owner }: RenderedFile): Promise<Result<void, AppError>> =>
@@ -235,12 +268,8 @@ async function restart(request: ApplyRequest, ports: ApplyPorts, record: UndoRec
   return ok(undefined);
 }
 
-async function finish(
-  request: ApplyRequest,
-  { host, paths }: ApplyPorts,
-  record: UndoRecord,
-): Promise<Result<void, AppError>> {
-  const source = await writeSource(host, paths.config, request.text);
+async function finish(text: string, { host, paths }: ApplyPorts, record: UndoRecord): Promise<Result<void, AppError>> {
+  const source = await writeSource(host, paths.config, text);
   return source.ok ? closeRecord(host, paths.stateDir, record, "applied") : source;
 }
 
@@ -248,7 +277,7 @@ async function finish(
 export const writeSource = (host: Host, path: string, text: string): Promise<Result<void, AppError>> =>
   host.files.write(path, text, { mode: 0o600 });
 
-interface Before {
+export interface Before {
   readonly record: UndoRecord;
   /** Process by unit, as it was before anything was written. */
   readonly runs: ReadonlyMap<K0sUnit, number>;
@@ -266,14 +295,16 @@ async function readRuns(host: Host, units: readonly K0sUnit[]): Promise<Readonly
 
 async function rollBack(
   ports: ApplyPorts,
-  request: ApplyRequest,
+  request: Pick<ApplyRequest, "timeoutMs">,
   before: Before,
   cause: AppError,
 ): Promise<ApplyOutcome> {
   const { host, paths } = ports;
   const { record } = before;
   ports.report("putting the files back");
-  const undone = await putBack(ports, request, before);
+  // A start in the middle of it must not wait for a confirmation of what is half put back.
+  const told = ports.confirm === undefined ? ok(undefined) : await markAwaited(host, paths.stateDir, record);
+  const undone = told.ok ? await putBack(ports, request, before) : told;
   if (undone.ok) {
     const closed = await closeRecord(host, paths.stateDir, record, "undone");
     if (closed.ok) return { status: "rolled-back", error: cause };
@@ -290,7 +321,7 @@ async function rollBack(
 
 async function putBack(
   ports: ApplyPorts,
-  request: ApplyRequest,
+  request: Pick<ApplyRequest, "timeoutMs">,
   { record, runs }: Before,
 ): Promise<Result<void, AppError>> {
   const restored = await restoreFiles(ports.host, record);

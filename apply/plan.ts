@@ -29,6 +29,8 @@ export interface PlanInput {
   readonly fingerprintKey: string;
   /** The operator owns what the patch overrides. */
   readonly ownPatch?: boolean;
+  /** It is taken back unless somebody confirms it. */
+  readonly isConfirmed?: boolean;
   readonly replaced?: readonly ReplacedDisk[];
   readonly standings?: ReadonlyMap<string, ChartStanding>;
   readonly handedOver?: string;
@@ -82,7 +84,7 @@ export function planApply(input: PlanInput): ApplyPlan {
     charts: changedCharts(proposal, diff),
     restarts: diff.restarts,
     consequences: describeConsequences(baseline, proposal, diff),
-    undo: describeUndo(diff, files.length),
+    undo: describeUndo(diff, { fileCount: files.length, isConfirmed: input.isConfirmed === true }),
     warnings: after.findings,
   };
 }

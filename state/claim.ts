@@ -5,11 +5,13 @@ import { ok } from "../kit/result.ts";
 import type { Claim } from "./model.ts";
 import type { Database } from "./sqlite.ts";
 
-/** Who may command the node. A recorded claim is never replaced; only re-keying at the rescue menu forgets it. */
+/** Who may command the node. Only an operator of a new CA that was let in replaces a claim; re-keying at the rescue menu forgets it. */
 export interface ClaimRepository {
   get(): Claim | undefined;
   /** `claimed` when there is one already; of two at once exactly one wins. */
   record(claim: Claim): Result<void, AppError>;
+  /** A rotation: the node was claimed, and is by another CA from now on. */
+  replace(claim: Claim): void;
   forget(): void;
   revoke(issuer: string, serial: string, atMs: number): void;
   isRevoked(issuer: string, serial: string): boolean;
@@ -27,6 +29,7 @@ export function claimIn(database: Database): ClaimRepository {
   const insert = database.prepare(
     "INSERT INTO claim (id, operator_ca, fingerprint, at_ms, claimed_by) VALUES (1, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
   );
+  const update = database.prepare("UPDATE claim SET operator_ca = ?, fingerprint = ?, at_ms = ?, claimed_by = ?");
   const remove = database.prepare("DELETE FROM claim");
   const revoke = database.prepare(
     "INSERT INTO revoked (issuer, serial, at_ms) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
@@ -45,6 +48,7 @@ export function claimIn(database: Database): ClaimRepository {
         ? ok(undefined)
         : fail("claimed", "this node is claimed already");
     },
+    replace: ({ operatorCA, fingerprint, atMs, by }) => void update.run(operatorCA, fingerprint, atMs, by),
     forget: () => void remove.run(),
     revoke: (issuer, serial, atMs) => void revoke.run(issuer, serial.toLowerCase(), atMs),
     isRevoked: (issuer, serial) => revoked.get(issuer, serial.toLowerCase()) !== undefined,

@@ -3,6 +3,7 @@
  * add-on from the half of it, and uninstall it again with its data once the files are as before.
  */
 import { recoverHandover } from "../apply/handover/driver.ts";
+import { goOnWaiting } from "../apply/operation/driver.ts";
 import { recoverApplies } from "../apply/recovery/driver.ts";
 import type { ApplyDependencies } from "../apply/service/model.ts";
 import { NOT_MOUNTED } from "../apply/undo/driver.ts";
@@ -73,6 +74,7 @@ async function attempt(cut: CutApply): Promise<"over" | "waits"> {
     }
     say(formatError(recovered.error));
   }
+  if (recovered.ok) await goOnWaiting(cut);
   closeAbandoned(state, host.clock.nowMs(), { isResetting: await isResetting(host, cut.paths) });
   await reconcileDocument(cut);
   return "over";

@@ -3,17 +3,13 @@
  * In service that is the baseline's document; before, the one that bootstrap would find now.
  */
 import type { AppError } from "../kit/app-error.ts";
-import { fail } from "../kit/app-error.ts";
 import type { BootFacts, Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
-import type { Result } from "../kit/result.ts";
-import { err, ok } from "../kit/result.ts";
-import type { Document } from "../config/document.ts";
 import { findDocument } from "../config/driver.ts";
 import type { SourceContext } from "../config/source.ts";
 import { parseDocument } from "../config/load.ts";
 import { checkAuthority } from "../pki/authority.ts";
-import { resolveSecrets } from "../provision/driver.ts";
+import { readOperatorCa } from "../provision/operator-ca/driver.ts";
 import type { Claim } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 
@@ -88,21 +84,4 @@ export async function readApiMode(
   const checked = checkAuthority(authority.value, host.clock.nowMs());
   if (!checked.ok) return { ...open, problem: checked.error };
   return { ...open, claim: { operatorCA: checked.value.pem, fingerprint: checked.value.fingerprint, by: "document" } };
-}
-
-async function readOperatorCa(
-  host: Host,
-  api: NonNullable<Document["api"]>,
-  signal?: AbortSignal,
-): Promise<Result<string | undefined, AppError>> {
-  if (api.operatorCA !== undefined) return ok(api.operatorCA);
-  if (api.operatorCAFrom === undefined) return ok(undefined);
-  const path = "api.operatorCAFrom";
-  const resolved = await resolveSecrets(host, [{ path, source: api.operatorCAFrom }], {
-    report: () => {},
-    ...(signal === undefined ? {} : { signal }),
-  });
-  if (!resolved.ok) return err(resolved.error);
-  const value = resolved.value.get(path);
-  return value === undefined ? fail("secret", `no value for ${path}`) : ok(value.reveal());
 }

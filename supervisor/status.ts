@@ -91,6 +91,8 @@ export function createStatus(input: StatusInput): Status {
   };
   const readConfig = configReader(input);
   const configStatus = async (facts: Omit<ConfigFacts, "k0sVersion">): Promise<ConfigStatus> => {
+    const open = state.operations.running();
+    if (open?.phase === "awaiting-confirmation") return awaitingStatus(open);
     // k0s is a large program to start: not before there is anything to compare with.
     const k0sVersion = state.baseline.get() === undefined ? undefined : await part(readK0sVersion(), undefined);
     return readConfig({ ...facts, k0sVersion });
@@ -227,6 +229,12 @@ export function createStatus(input: StatusInput): Status {
 
 const inWords = ({ message, class: effect }: ConfigStatus["reasons"][number]): string =>
   effect === undefined ? message : `${message} (${effect})`;
+
+/** Its files are neither as recorded nor anybody's doing but the operation's. */
+function awaitingStatus({ id, message }: Operation): ConfigStatus {
+  const what = message === undefined ? "" : `: ${message}`;
+  return { state: "pending", reasons: [{ code: "awaiting-confirmation", message: `operation ${id} waits${what}` }] };
+}
 
 function identityOf(known: KnownDocument | undefined, baseline: Baseline | undefined): Partial<NodeAnswer> {
   // A document that is not carried out yet says what the node shall be, not what it is.

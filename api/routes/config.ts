@@ -1,5 +1,6 @@
 import { z } from "zod";
 
+import { CONFIRM_WITHIN, parseConfirmWithin } from "../../apply/confirmation.ts";
 import { documentJsonSchema } from "../../config/json-schema.ts";
 import { withBlocks } from "../../config/with-blocks.ts";
 import { K0S_MANIFESTS } from "../../k0s/paths.ts";
@@ -25,6 +26,12 @@ const applySchema = z.strictObject({
     .boolean()
     .optional()
     .meta({ description: "every controller gets it: written now, k0s restarts when the operation is confirmed" }),
+  confirmWithin: z
+    .string()
+    .optional()
+    .meta({
+      description: `taken back once it is made, unless the operation is confirmed in this time: ${CONFIRM_WITHIN.words}`,
+    }),
   acknowledge: z.boolean().optional().meta({ description: "own what the patch overrides" }),
 });
 type Body = z.output<typeof applySchema>;
@@ -157,11 +164,23 @@ async function postConfig(context: RouteContext<Body>): Promise<Response> {
     return problem(400, "dryRun is true or false", { reason: "invalid-query" });
   }
   const isDryRun = dryRun === "true" || dryRun === "";
+  const { confirmWithin } = body;
+  const confirmWithinMs = confirmWithin === undefined ? undefined : parseConfirmWithin(confirmWithin);
+  if (confirmWithin !== undefined && confirmWithinMs === undefined) {
+    return problem(400, `confirmWithin: ${JSON.stringify(confirmWithin.slice(0, 40))} is not ${CONFIRM_WITHIN.words}`, {
+      reason: "invalid-body",
+    });
+  }
   const text = documentOf(context);
   if (!text.ok) return text.error;
   const { findings, document } = services.config.parse(text.value);
   if (document === undefined || hasErrors(findings)) return invalid(findings);
   if (services.state.baseline.get() === undefined) {
+    if (confirmWithinMs !== undefined && !isDryRun) {
+      return problem(409, "there is nothing to go back to before bootstrap; leave confirmWithin out", {
+        reason: "no-baseline",
+      });
+    }
     return oneAtATime(
       services,
       async () => refuseStale(context) ?? (await answerBeforeBootstrap(context, text.value, isDryRun)),
@@ -175,6 +194,7 @@ async function postConfig(context: RouteContext<Body>): Promise<Response> {
     acknowledge: body.acknowledge === true,
     isDryRun,
     ...(body.coordinated === true ? { isCoordinated: true } : {}),
+    ...(confirmWithinMs === undefined ? {} : { confirmWithinMs }),
     requester,
   });
   if (outcome.kind === "refused") return json(outcome.status, outcome.body);

@@ -34,14 +34,14 @@ export const OPERATION_ROUTES: readonly Route[] = [
     method: "POST",
     path: "/v1/operations/:id/confirm",
     role: "admin",
-    summary: "go on with an apply that waits for it: k0s restarts with what was written",
-    run: (context) => resume(context, "restart"),
+    summary: "keep what an apply did that waits for it; if coordinated, restart k0s with what it wrote",
+    run: (context) => resume(context, "confirm"),
   },
   {
     method: "POST",
     path: "/v1/operations/:id/cancel",
     role: "admin",
-    summary: "take an apply back that waits to be confirmed: its files are put back",
+    summary: "take an apply back that waits to be confirmed: everything is as before",
     run: (context) => resume(context, "take-back"),
   },
   {
@@ -87,10 +87,12 @@ async function* follow(context: RouteContext, first: Operation): AsyncGenerator<
 }
 
 async function resume(context: RouteContext, word: Word): Promise<Response> {
-  const { services, params } = context;
+  const { services, params, wire } = context;
   const operation = services.state.operations.get(params["id"] ?? "");
   if (operation === undefined) return unknownOperation(context);
-  const outcome = await services.apply.resume(operation.id, word);
+  const isOfNewCa = wire.caller.kind === "operator" && wire.caller.isOfNewCa === true;
+  const teller = { connection: wire.connection, isOfNewCa };
+  const outcome = await services.apply.resume(operation.id, { word, teller });
   if (outcome.kind === "answer") return json(200, outcome.answer);
   if (outcome.body.reason === TAKEN_BACK) return json(200, { cancelled: operation.id } satisfies CancelAnswer);
   return json(outcome.status, outcome.body);

@@ -1,58 +1,76 @@
 /**
- * An apply that has written its files and waits for the word to restart, because other controllers must have theirs
- * first. It waits in this process only: after a crash the next start finds the open record and puts the files back.
+ * An apply that waits for a word: to restart, because other controllers must have their files first, or to keep what it
+ * has changed. It waits in this process; what a later one finds, apply/recovery decides.
  */
 import { type AppError, appError, fail } from "../../kit/app-error.ts";
-import { ok, type Result } from "../../kit/result.ts";
+import { err, ok, type Result } from "../../kit/result.ts";
 
-/** Why a held apply was given up; its files are put back, and k0s has not been restarted. */
-export const GIVEN_UP = "given-up";
 /** The operator took it back. */
 export const TAKEN_BACK = "taken-back";
 
-export type Word = "restart" | "take-back";
+export type Word = "confirm" | "take-back";
+
+/** Who gives the word. */
+export interface Teller {
+  /** Connections are numbered as they are opened. */
+  readonly connection: number;
+  /** The certificate is of the CA that only the change makes valid. */
+  readonly isOfNewCa: boolean;
+}
+
+export interface Wait {
+  /** Over when nobody said anything for too long, or when aborted. */
+  readonly sleep: (signal: AbortSignal) => Promise<void>;
+  readonly onWait: () => void;
+  /** Why it is given up when the sleep is over. */
+  readonly late: AppError;
+  /** Why a confirmation does not count that comes from there. */
+  readonly objection?: (teller: Teller) => AppError | undefined;
+  /** PEM of the CA whose operators are let in while it waits. */
+  readonly newCa?: string;
+}
 
 export interface Held<T> {
   /** Once, by the apply: until it is told something, or the time is over. */
-  readonly wait: () => Promise<Result<void, AppError>>;
+  readonly wait: (wait: Wait) => Promise<Result<void, AppError>>;
   /** Resolves when the apply begins to wait. */
-  readonly written: Promise<"written">;
-  /** False: it waits no longer, or not yet. */
-  readonly tell: (word: Word) => boolean;
+  readonly waits: Promise<"waits">;
+  /** While it waits. */
+  readonly current: () => Wait | undefined;
+  readonly tell: (word: Word, teller: Teller) => Result<void, AppError>;
   /** What came of it in the end; set by who runs it. */
   outcome?: Promise<T>;
 }
 
-/** `sleep` is over when nobody said anything for too long. */
-export function hold<T>(options: {
-  readonly sleep: (signal: AbortSignal) => Promise<void>;
-  readonly onWait: () => void;
-}): Held<T> {
-  const written = Promise.withResolvers<"written">();
+export function hold<T>(): Held<T> {
+  const waits = Promise.withResolvers<"waits">();
   const told = Promise.withResolvers<Word>();
-  let isWaiting = false;
+  let current: Wait | undefined;
   return {
-    written: written.promise,
-    async wait() {
-      options.onWait();
-      isWaiting = true;
-      written.resolve("written");
+    waits: waits.promise,
+    current: () => current,
+    async wait(wait) {
+      wait.onWait();
+      current = wait;
+      waits.resolve("waits");
       const ending = new AbortController();
-      const late = options.sleep(ending.signal).then(() => "late" as const);
+      const late = wait.sleep(ending.signal).then(() => "late" as const);
       const word = await Promise.race([told.promise, late]);
-      isWaiting = false;
+      current = undefined;
       ending.abort();
-      if (word === "restart") return ok(undefined);
-      if (word === "take-back") return { ok: false, error: appError(TAKEN_BACK, "it was taken back on request") };
-      return fail(GIVEN_UP, "nobody said that k0s may restart with it", {
-        hint: "the other controllers may have it already: apply to all of them again",
-      });
+      if (word === "confirm") return ok(undefined);
+      return err(word === "late" ? wait.late : appError(TAKEN_BACK, "it was taken back on request"));
     },
-    tell(word) {
-      if (!isWaiting) return false;
-      isWaiting = false;
+    tell(word, teller) {
+      if (current === undefined) return fail(NOT_WAITING, "it does not wait");
+      const objection = word === "confirm" ? current.objection?.(teller) : undefined;
+      if (objection !== undefined) return err(objection);
+      current = undefined;
       told.resolve(word);
-      return true;
+      return ok(undefined);
     },
   };
 }
+
+/** It waits no longer, or not yet. */
+export const NOT_WAITING = "not-waiting";

@@ -15,6 +15,8 @@ export async function planOnNode(
     readonly before: Document;
     readonly proposal: Document;
     readonly ownPatch: boolean;
+    /** It is taken back unless somebody confirms it. */
+    readonly isConfirmed: boolean;
   },
 ): Promise<ApplyPlan> {
   const handedOver = state.handover.done()?.stack;
@@ -24,6 +26,7 @@ export async function planOnNode(
     node: change.baseline,
     fingerprintKey: nodeFingerprintKey(state.meta, host.random),
     ownPatch: change.ownPatch,
+    isConfirmed: change.isConfirmed,
     replaced: state.replacements.done(),
     ...(handedOver === undefined ? {} : { handedOver }),
   };

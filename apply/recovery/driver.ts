@@ -3,6 +3,8 @@ import { mountPointsOf } from "../../config/mount-points.ts";
 import { type AppError, appError } from "../../kit/app-error.ts";
 import { err, type Result } from "../../kit/result.ts";
 import type { Operation } from "../../state/model.ts";
+import { isOver } from "../../state/model.ts";
+import { isAwaited } from "../confirmation.ts";
 import { finishRecorded } from "../driver.ts";
 import type { ApplyDependencies } from "../service/model.ts";
 import { readRecords, type Recovery, recoverApply } from "../undo/driver.ts";
@@ -20,6 +22,7 @@ export async function recoverApplies(dependencies: ApplyDependencies): Promise<R
     stateDir: paths.stateDir,
     mountPoints: baseline === undefined ? [] : mountPointsIn(dependencies, baseline.document.text),
     isRecorded: (hash) => baseline?.document.sha256 === hash,
+    isAwaited: (record) => isAwaitedHere(dependencies, record),
     finish: (hash) =>
       baseline === undefined
         ? Promise.resolve(err(appError("undo", "there is no baseline")))
@@ -29,13 +32,19 @@ export async function recoverApplies(dependencies: ApplyDependencies): Promise<R
   const records = await readRecords(host, paths.stateDir);
   if (!records.ok) return records;
   for (const operation of state.operations.abandoned().filter(({ kind }) => kind === "apply")) {
-    endAbandoned(
-      dependencies,
-      operation,
-      records.value.find((record) => record.operation === operation.id),
-    );
+    const record = records.value.find((one) => one.operation === operation.id);
+    if (record !== undefined && isAwaitedHere(dependencies, record)) continue;
+    const recovery = recovered.value.find((one) => one.operation === operation.id);
+    endAbandoned(dependencies, operation, { record, wasAwaited: recovery?.wasAwaited === true });
   }
   return recovered;
+}
+
+/** What its operation has been ended for is not waited for any more. */
+function isAwaitedHere({ host, state }: ApplyDependencies, record: UndoRecord): boolean {
+  const phase = state.operations.get(record.operation)?.phase;
+  const now = { bootId: state.bootId, monotonicMs: host.clock.monotonicMs() };
+  return phase !== undefined && !isOver(phase) && isAwaited(record, now);
 }
 
 function mountPointsIn({ host, parse }: ApplyDependencies, text: string): readonly string[] {
@@ -44,15 +53,22 @@ function mountPointsIn({ host, parse }: ApplyDependencies, text: string): readon
 }
 
 /** By its undo record, which is closed by now: also when only the operation's own end was missing. */
-function endAbandoned({ host, state }: ApplyDependencies, { id }: Operation, record: UndoRecord | undefined): void {
+function endAbandoned(
+  { host, state }: ApplyDependencies,
+  { id }: Operation,
+  { record, wasAwaited }: { readonly record: UndoRecord | undefined; readonly wasAwaited: boolean },
+): void {
   const atMs = host.clock.nowMs();
   const [phase, became] = ABANDONED[record?.state ?? "open"];
   state.operations.adopt(id, atMs);
-  const failureReason = `the node or its program stopped in the middle; ${became}`;
+  const why = wasAwaited ? "it was not confirmed before the node or its program stopped" : STOPPED;
+  const failureReason = `${why}; ${became}`;
   state.operations.end(id, phase === "succeeded" ? { phase } : { phase, failureReason }, atMs);
   const message = `the apply ${id} was cut off; ${became}`;
   state.events.add({ atMs, kind: "apply-recovered", severity: "warning", message });
 }
+
+const STOPPED = "the node or its program stopped in the middle";
 
 const ABANDONED = {
   applied: ["succeeded", "it had been recorded and was finished"],

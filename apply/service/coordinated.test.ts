@@ -12,6 +12,7 @@ const BEFORE = "role: controller\nnode: {name: n1}\ncluster: {name: shop, endpoi
 const ADDON = `${BEFORE}addons:\n  - {name: ingress, chart: "oci://r.example.com/ingress"}\n`;
 const TIMER = `${BEFORE}upgrades: {automatic: download}\n`;
 const requester = { kind: "local" } as const;
+const teller = { connection: 1, isOfNewCa: false } as const;
 afterEach(removeServices);
 
 function several(k0s: FakeK0s = fakeK0s({ slowness: 0 })): { one: GateService; k0s: FakeK0s } {
@@ -87,12 +88,12 @@ describe("coordinated", () => {
     // Somebody else's apply is refused meanwhile.
     expect(await post(one, TIMER)).toMatchObject({ status: 409, body: { reason: "busy", operation: id } });
 
-    const done = await resumeApply(one.dependencies, id, "restart");
+    const done = await resumeApply(one.dependencies, id, { word: "confirm", teller });
     expect(done).toMatchObject({ answer: { status: "reconciled", controlPlane: { leader: "n3" } } });
     expect(restarts(one)).toBe(1);
     expect(one.state().baseline.get()?.document.text).toBe(ADDON);
     expect(one.state().operations.get(id)?.phase).toBe("succeeded");
-    expect(await resumeApply(one.dependencies, id, "restart")).toMatchObject({
+    expect(await resumeApply(one.dependencies, id, { word: "confirm", teller })).toMatchObject({
       status: 409,
       body: { reason: "not-waiting" },
     });
@@ -102,7 +103,9 @@ describe("coordinated", () => {
     const { one } = several();
     const before = one.fake.text("/etc/k0s/k0s.yaml");
     const id = operationOf(await post(one, ADDON, { isCoordinated: true }));
-    expect(await resumeApply(one.dependencies, id, "take-back")).toMatchObject({ body: { reason: "taken-back" } });
+    expect(await resumeApply(one.dependencies, id, { word: "take-back", teller })).toMatchObject({
+      body: { reason: "taken-back" },
+    });
     expect(one.fake.text("/etc/k0s/k0s.yaml")).toBe(before ?? "");
     expect([restarts(one), one.state().operations.get(id)?.phase]).toEqual([0, "cancelled"]);
   });
@@ -112,7 +115,7 @@ describe("coordinated", () => {
     const id = operationOf(await post(one, ADDON, { isCoordinated: true }));
     const unit = one.fake.unitTable.get("k0scontroller.service");
     if (unit !== undefined) unit.mainPid = 77;
-    await resumeApply(one.dependencies, id, "take-back");
+    await resumeApply(one.dependencies, id, { word: "take-back", teller });
     expect([hasNew(one), restarts(one)]).toEqual([false, 1]);
   });
 
@@ -130,7 +133,7 @@ describe("coordinated", () => {
   test("k0s does not come back with it: undone here, and the answer says so", async () => {
     const { one } = several(fakeK0s({ slowness: 0, poison: "ingress" }));
     const id = operationOf(await post(one, ADDON, { isCoordinated: true }));
-    expect(await resumeApply(one.dependencies, id, "restart")).toMatchObject({
+    expect(await resumeApply(one.dependencies, id, { word: "confirm", teller })).toMatchObject({
       status: 409,
       body: { reason: "rolled-back" },
     });
@@ -141,7 +144,7 @@ describe("coordinated", () => {
     const { one, k0s } = several();
     const id = operationOf(await post(one, ADDON, { isCoordinated: true }));
     k0s.controlPlane = { members: ["n2", "n3"] };
-    const done = await resumeApply(one.dependencies, id, "restart");
+    const done = await resumeApply(one.dependencies, id, { word: "confirm", teller });
     expect(done).toMatchObject({ status: 409, body: { error: expect.stringContaining("n1 not there") } });
     expect(hasNew(one)).toBe(false);
   });
@@ -153,7 +156,7 @@ describe("coordinated", () => {
       await post(one, ADDON, { isCoordinated: true })
         .then(async (written) => {
           const id = operationOf(written);
-          if (id !== "") await resumeApply(one.dependencies, id, "restart");
+          if (id !== "") await resumeApply(one.dependencies, id, { word: "confirm", teller });
           isThrough = true;
         })
         .catch((error: unknown) => {
@@ -183,6 +186,8 @@ test("an add-on that is uninstalled is dropped on every controller, each asking 
   k0s.uninstalled.add("ingress");
   const written = await post(one, BEFORE, { isCoordinated: true });
   expect(written).toMatchObject({ answer: { status: "written" } });
-  expect(await resumeApply(one.dependencies, operationOf(written), "restart")).toMatchObject({ kind: "answer" });
+  expect(await resumeApply(one.dependencies, operationOf(written), { word: "confirm", teller })).toMatchObject({
+    kind: "answer",
+  });
   expect(hasNew(one)).toBe(false);
 });

@@ -115,15 +115,6 @@ test("power lost at any call: the operation ends, and says the same as baseline 
     one.fake.boot();
     const dependencies = one.reopen();
     const [begun] = dependencies.state.operations.list();
-    if (begun !== undefined && dependencies.state.operations.abandoned().length === 0) {
-      // This very process still owns it; on a node the owner is gone.
-      Object.assign(dependencies, {
-        state: {
-          ...dependencies.state,
-          operations: { ...dependencies.state.operations, abandoned: () => [begun], adopt: () => undefined },
-        },
-      });
-    }
     const recovered = await recoverApplies(dependencies);
     expect(recovered.ok).toBe(true);
     const text = one.state().baseline.get()?.document.text;

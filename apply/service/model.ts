@@ -4,9 +4,10 @@ import type { Document } from "../../config/document.ts";
 import type { Finding } from "../../kit/finding.ts";
 import type { Paths } from "../../kit/paths.ts";
 import type { Host } from "../../kit/ports.ts";
-import type { Baseline, Requester } from "../../state/model.ts";
+import type { Baseline, Operation, Requester } from "../../state/model.ts";
 import type { State } from "../../state/open.ts";
 import type { ApplyPlan } from "../plan.ts";
+import type { NewCa } from "../undo/model.ts";
 
 export interface ApplyDependencies {
   readonly host: Host;
@@ -19,7 +20,9 @@ export interface ApplyDependencies {
     nowMs: number,
   ) => { readonly findings: readonly Finding[]; readonly document?: Document };
   readonly timeoutMs?: number;
-  /** How long an apply waits for the word to restart; over early when aborted. Default an hour. */
+  /** Of the API: the number of the connection that was opened last. */
+  readonly lastConnection?: () => number;
+  /** How long an apply waits for its word; over early when aborted. Default: as long as it is given. */
   readonly holdFor?: (signal: AbortSignal) => Promise<void>;
 }
 
@@ -30,6 +33,8 @@ export interface ServiceRequest {
   readonly isDryRun: boolean;
   /** Every controller of the cluster gets it: written here, and k0s restarts only when told. */
   readonly isCoordinated?: boolean;
+  /** It is taken back unless somebody confirms it in this time after it is made. */
+  readonly confirmWithinMs?: number;
   readonly requester: Requester;
 }
 
@@ -52,6 +57,9 @@ export const refused = (
   body: { error, reason, ...more },
 });
 
+export const busy = ({ id, kind }: Pick<Operation, "id" | "kind">): Refused =>
+  refused(409, "busy", `operation ${id} (${kind}) is not over yet`, { operation: id });
+
 /** One that the gate let through. */
 export interface Work {
   readonly request: ServiceRequest;
@@ -59,4 +67,6 @@ export interface Work {
   readonly document: Document;
   readonly plan: ApplyPlan;
   readonly answer: ApplyAnswer;
+  /** Obeyed once it is confirmed. */
+  readonly newCa?: NewCa;
 }

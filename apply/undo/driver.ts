@@ -9,7 +9,7 @@ import type { K0sUnit } from "../../k0s/paths.ts";
 import { service } from "../../k0s/service/driver.ts";
 import { escapePath } from "../../systemd/escape.ts";
 import type { ApplyPlan } from "../plan.ts";
-import { type KeptFile, parseRecord, recordPath, undoFolder, type UndoRecord } from "./model.ts";
+import { type Awaited, type KeptFile, parseRecord, recordPath, undoFolder, type UndoRecord } from "./model.ts";
 
 /** Of operations that are over; an open one always stays. */
 const KEPT_RECORDS = 3;
@@ -73,11 +73,20 @@ export async function takeSnapshot(host: Host, input: SnapshotInput): Promise<Re
 const writeRecord = (host: Host, stateDir: string, record: UndoRecord): Promise<Result<void, AppError>> =>
   host.files.write(recordPath(stateDir, record.operation), `${JSON.stringify(record)}\n`, { mode: PRIVATE });
 
+/** Makes it one that a later start goes on waiting for, or, without `awaited`, one that it undoes. */
+export const markAwaited = (
+  host: Host,
+  stateDir: string,
+  { awaited: _before, ...record }: UndoRecord,
+  awaited?: Awaited,
+): Promise<Result<void, AppError>> =>
+  writeRecord(host, stateDir, { ...record, ...(awaited === undefined ? {} : { awaited }) });
+
 /** The operation is over; of older sets only the newest stay. */
 export async function closeRecord(
   host: Host,
   stateDir: string,
-  record: UndoRecord,
+  { awaited: _over, ...record }: UndoRecord,
   state: "applied" | "undone",
 ): Promise<Result<void, AppError>> {
   const written = await writeRecord(host, stateDir, { ...record, state });
@@ -170,6 +179,8 @@ export interface Recovery {
   readonly operation: string;
   /** What became of the operation that a crash or a power cut had left in the middle. */
   readonly outcome: "undone" | "finished";
+  /** It was made, and waited to be confirmed. */
+  readonly wasAwaited: boolean;
 }
 
 export interface RecoverPorts {
@@ -177,6 +188,8 @@ export interface RecoverPorts {
   readonly stateDir: string;
   /** Does the baseline already hold the document with this hash? */
   readonly isRecorded: (documentSha256: string) => boolean;
+  /** It is made and may still be confirmed: left as it is. */
+  readonly isAwaited: (record: UndoRecord) => boolean;
   /** Of the baseline's data disks: files may lie beneath. */
   readonly mountPoints: readonly string[];
   /** The document was recorded, source 1 may still be the old one: writes it again. */
@@ -195,6 +208,7 @@ export async function recoverApply(ports: RecoverPorts): Promise<Result<readonly
   for (const record of records.value) {
     if (record.state !== "open") continue;
     const isRecorded = ports.isRecorded(record.documentSha256);
+    if (!isRecorded && ports.isAwaited(record)) continue;
     const missing = isRecorded
       ? ok(undefined)
       : await missingMount(
@@ -218,7 +232,11 @@ export async function recoverApply(ports: RecoverPorts): Promise<Result<readonly
     }
     const closed = await closeRecord(host, stateDir, record, isRecorded ? "applied" : "undone");
     if (!closed.ok) return closed;
-    recoveries.push({ operation: record.operation, outcome: isRecorded ? "finished" : "undone" });
+    recoveries.push({
+      operation: record.operation,
+      outcome: isRecorded ? "finished" : "undone",
+      wasAwaited: record.awaited !== undefined,
+    });
   }
   return ok(recoveries);
 }

@@ -1,10 +1,31 @@
 /** What an apply replaces, kept until it is known that the node runs with what came instead. */
+import type { ChartState } from "../../k0s/charts.ts";
 import type { K0sUnit } from "../../k0s/paths.ts";
+import type { Baseline, Claim, Requester } from "../../state/model.ts";
 
 export interface KeptFile {
   readonly path: string;
   /** The file as it was, with its name among the copies; null: it was absent. */
   readonly before: { readonly mode: number; readonly copy: string } | null;
+}
+
+/** What is left to do of a change that is made: to record it, and to wait for helm. */
+export interface Made extends Pick<Baseline, "rendered" | "inputHash" | "secretFingerprints"> {
+  /** The document, as it was given. */
+  readonly text: string;
+  readonly charts: { readonly names: readonly string[]; readonly before: readonly (readonly [string, ChartState])[] };
+}
+
+/** A confirmation comes from its operators, and from then on the node obeys it. */
+export type NewCa = Pick<Claim, "operatorCA" | "fingerprint">;
+
+/** A change that is made, and is taken back unless it is confirmed: enough for another process to go on with it. */
+export interface Awaited extends Made {
+  readonly requester: Requester;
+  readonly bootId: string;
+  /** Of the monotonic clock of that boot. */
+  readonly untilMs: number;
+  readonly newCa?: NewCa;
 }
 
 export interface UndoRecord {
@@ -21,6 +42,8 @@ export interface UndoRecord {
   readonly knownTimers: readonly string[];
   /** Of the document that was being applied. */
   readonly documentSha256: string;
+  /** Present while it waits; holds secrets, as the copies do. */
+  readonly awaited?: Awaited;
 }
 
 export const undoFolder = (stateDir: string): string => `${stateDir}/undo`;

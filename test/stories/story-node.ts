@@ -7,12 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../../api/app.ts";
 import { createDoor } from "../../api/caller.ts";
+import { countConnections } from "../../api/connections.ts";
 import { openEnrolment } from "../../api/enrolment.ts";
 import { listenOnTls } from "../../api/listener.ts";
 import type { ApiServices } from "../../api/services.ts";
 import { serveApply } from "../../apply/service/driver.ts";
 import type { ApplyDependencies } from "../../apply/service/model.ts";
-import { resumeApply } from "../../apply/waiting/driver.ts";
+import { newCaOf, resumeApply } from "../../apply/waiting/driver.ts";
 import { parseDocument } from "../../config/load.ts";
 import { realRandom } from "../../host/random.ts";
 import { fail } from "../../kit/app-error.ts";
@@ -103,7 +104,9 @@ export async function startStoryNode(): Promise<StoryNode> {
     hardware: async () => ({}),
   };
   const boot = { mode: "disk", slot: "A" } as const;
+  const connections = countConnections();
   const gate: ApplyDependencies = {
+    lastConnection: () => connections.last,
     host: machine,
     paths,
     state,
@@ -124,7 +127,7 @@ export async function startStoryNode(): Promise<StoryNode> {
     status: { ...status, disks: async () => ok([]) },
     apply: {
       apply: (request) => serveApply(gate, request),
-      resume: (operation, word) => resumeApply(gate, operation, word),
+      resume: (operation, told) => resumeApply(gate, operation, told),
     },
     volumes: nodeVolumes(machine, state),
     reset: createResetService({
@@ -144,7 +147,8 @@ export async function startStoryNode(): Promise<StoryNode> {
     address: "127.0.0.1",
     certificate: server.certificate,
     privateKey: server.privateKey,
-    door: createDoor(state, machine.clock),
+    door: createDoor(state, machine.clock, () => newCaOf(state)),
+    connections,
     handle: createApi(services).handle,
   });
   const readInventory: Parameters<typeof carryOutReset>[0]["readInventory"] = async () =>

@@ -92,7 +92,7 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
         api.applied.push(request);
         return api.outcome;
       },
-      resume: async (operation, word) => {
+      resume: async (operation, { word }) => {
         api.resumed.push([operation, word]);
         return api.outcome;
       },
@@ -128,6 +128,7 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
           caller,
           recheck: () => caller,
           address: "192.0.2.1",
+          connection: 1,
           signal: more.signal ?? new AbortController().signal,
           readBody: async (limit) => (text.length > limit ? err("too-large") : ok(text)),
         },

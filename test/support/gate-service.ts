@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { ApplyDependencies } from "../../apply/service/model.ts";
 import { parseDocument } from "../../config/load.ts";
 import { renderNode } from "../../provision/render.ts";
+import { isOver, type Operation } from "../../state/model.ts";
 import { openState, type State } from "../../state/open.ts";
 import { fakeHost, type FakeHost } from "./fake-host.ts";
 import { type FakeK0s, fakeK0s } from "./fake-k0s.ts";
@@ -24,8 +25,8 @@ const kept = (path: string): readonly string[] =>
 export interface GateService {
   readonly fake: FakeHost;
   readonly dependencies: ApplyDependencies;
-  /** As another process opens it: what the dead one had begun is abandoned. */
-  reopen(): ApplyDependencies;
+  /** As another process opens it: what the dead one had begun is abandoned. `bootId`: of another boot. */
+  reopen(bootId?: string): ApplyDependencies;
   state(): State;
 }
 
@@ -40,7 +41,7 @@ export function gateService(before: string, k0s: FakeK0s = fakeK0s({ slowness: 0
   };
   let state = open();
   const fake = fakeHost({ programs: { k0s: k0s.program } });
-  const { document } = parseDocument(before, { nowMs: 0 });
+  const { document } = parseDocument(before, { nowMs: fake.clock.nowMs() });
   if (document === undefined) throw new Error("not valid");
   for (const file of renderNode({ document, hostname: "n1", machineId: "m", addresses: {} }).files) {
     for (const path of kept(file.path)) fake.put(path, file.content, { mode: file.mode });
@@ -57,7 +58,7 @@ export function gateService(before: string, k0s: FakeK0s = fakeK0s({ slowness: 0
     journal: [],
   });
   fake.sync();
-  recordBaseline(state, before);
+  recordBaseline(state, before, { atMs: fake.clock.nowMs() });
   state.meta.set("in-service-at-ms", "1");
   writeFileSync(paths.marker, "");
   const depend = (): ApplyDependencies => ({
@@ -71,9 +72,19 @@ export function gateService(before: string, k0s: FakeK0s = fakeK0s({ slowness: 0
     fake,
     dependencies: depend(),
     state: () => state,
-    reopen: () => {
+    reopen: (bootId) => {
       state.close();
-      state = open();
+      const opened = open();
+      // This very process has begun them; on a node their owner is gone.
+      const alive = new Set<string>();
+      const { operations } = opened;
+      const abandoned = (): readonly Operation[] =>
+        operations.list().filter(({ id, phase }) => !isOver(phase) && !alive.has(id));
+      const adopt = (id: string, atMs: number): void => {
+        alive.add(id);
+        operations.adopt(id, atMs);
+      };
+      state = { ...opened, operations: { ...operations, abandoned, adopt }, bootId: bootId ?? opened.bootId };
       return depend();
     },
   };

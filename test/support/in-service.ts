@@ -8,7 +8,12 @@ export function recordBaseline(
   text: string,
   more: Partial<Omit<Baseline, "document">> = {},
 ): void {
-  const document = state.documents.add({ text, atMs: 1, requester: { kind: "document" }, origin: "apply" });
+  const document = state.documents.add({
+    text,
+    atMs: more.atMs ?? 1,
+    requester: { kind: "document" },
+    origin: "apply",
+  });
   state.baseline.set({
     document,
     hostname: "n1",
