@@ -1,30 +1,16 @@
 /** All of ../shared/cases/diff.jsonl, through `corium diff` itself. */
 import { afterAll, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { CommandIo } from "../kit/command.ts";
 import { diffCommand } from "../supervisor/diff.main.ts";
+import { type DiffCase, readDiffCases } from "./support/diff-cases.ts";
 
-interface DiffCase {
-  readonly name: string;
-  readonly baseline: string;
-  readonly proposal: string;
-  readonly result: string;
-  readonly fields: readonly { readonly path: string; readonly class: string }[];
-  readonly removed: readonly string[];
-  readonly restarts: readonly string[];
-  readonly exit: number;
-}
+const cases = readDiffCases();
 
-const file = join(import.meta.dir, "../../shared/cases/diff.jsonl");
-
-if (!existsSync(file)) test.skip("diff cases [needs ../shared]", () => {});
+if (cases === undefined) test.skip("diff cases [needs ../shared]", () => {});
 else {
-  const cases = readFileSync(file, "utf8")
-    .trim()
-    .split("\n")
-    .map((line) => JSON.parse(line) as DiffCase);
   const folder = mkdtempSync(join(tmpdir(), "corium-diff-"));
   const passed: string[] = [];
   afterAll(() => rmSync(folder, { recursive: true }));

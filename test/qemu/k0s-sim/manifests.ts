@@ -99,7 +99,10 @@ function filesOf(directory: string): readonly { readonly name: string; readonly 
 const stacksIn = (root: string): readonly string[] =>
   existsSync(root) ? readdirSync(root).filter((name) => statSync(join(root, name)).isDirectory()) : [];
 
-/** Looks each second, as upstream's file events are gathered for about as long. Nothing is applied again by itself. */
+/**
+ * Looks each second, as upstream's file events are gathered for about as long. Nothing is applied again by itself. A folder
+ * that is moved away counts as removed: upstream may keep its objects then, and nobody should rely on that.
+ */
 export function startDeployer(
   store: Store,
   root: string,

@@ -1,0 +1,70 @@
+/**
+ * ../shared/cases/diff.jsonl, and what its cases look like through the API of a node that runs the baseline: a dry run
+ * answers the plan, or a refusal that names only what it refuses.
+ */
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ApplyAnswer, ErrorBody } from "../../api/contract.ts";
+
+export interface DiffCase {
+  readonly name: string;
+  readonly baseline: string;
+  readonly proposal: string;
+  readonly result: "unchanged" | "reconcilable" | "guarded" | "refused";
+  readonly fields: readonly { readonly path: string; readonly class: string }[];
+  readonly removed: readonly string[];
+  readonly restarts: readonly string[];
+  readonly exit: number;
+}
+
+const FILE = join(import.meta.dir, "../../../shared/cases/diff.jsonl");
+
+/** Undefined on a machine that has them not. */
+export const readDiffCases = (): readonly DiffCase[] | undefined =>
+  existsSync(FILE)
+    ? readFileSync(FILE, "utf8")
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line) as DiffCase)
+    : undefined;
+
+export type Verdict = Pick<DiffCase, "result" | "removed" | "restarts"> & { readonly fields: readonly string[] };
+
+/** Of a refusal the fields that are refused, of a change that must be confirmed those that must. */
+const NAMED: Readonly<Record<DiffCase["result"], readonly string[]>> = {
+  unchanged: [],
+  reconcilable: ["safe", "host", "spent"],
+  guarded: ["guarded"],
+  refused: ["immutable", "own-verb"],
+};
+
+const named = (result: DiffCase["result"], fields: DiffCase["fields"]): readonly string[] =>
+  fields.filter((field) => NAMED[result].includes(field.class)).map((field) => `${field.path} ${field.class}`);
+
+/** What restarts is not asked of what must be confirmed first: one without `confirmWithin` is refused. */
+export const wantedOf = ({ result, fields, removed, restarts }: DiffCase): Verdict => ({
+  result,
+  fields: named(result, fields),
+  removed,
+  restarts: result === "guarded" ? [] : restarts,
+});
+
+/** Of the answer to `POST /v1/config?dryRun=true`. */
+export function verdictOf({ status, body }: { readonly status: number; readonly body: unknown }): Verdict {
+  if (status === 200) {
+    const { status: word, fields, restarted } = body as ApplyAnswer;
+    const isGuarded = fields.some((field) => field.class === "guarded");
+    const result = word === "unchanged" ? "unchanged" : isGuarded ? "guarded" : "reconcilable";
+    return { result, fields: named(result, fields), removed: [], restarts: isGuarded ? [] : restarted };
+  }
+  const { reason, refused, error } = body as ErrorBody;
+  const result = reason === "needs-confirmation" ? "guarded" : "refused";
+  if (!["immutable", "patch-overrides", "needs-confirmation"].includes(reason ?? ""))
+    throw new Error(`${status}: ${error}`);
+  return {
+    result,
+    fields: named(result, refused?.fields ?? []),
+    removed: (refused?.removed ?? []).map(({ name }) => name),
+    restarts: [],
+  };
+}
