@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Document } from "../config/document.ts";
 import { memoryState } from "../state/open.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
-import { handoverOf, handoverReason } from "./handover-status.ts";
+import { handoverOf } from "./handover-status.ts";
 
 const document = (mode: "automatic" | "manual" | "disabled" | undefined): Document => ({
   ...makeDocument(),
@@ -25,15 +25,7 @@ describe("what status says of the hand-over", () => {
     const said = handoverOf(state, document("automatic"));
     expect(said).toMatchObject({ status: "False", since: "1970-01-01T00:00:00.000Z", message: "no Argo CD yet" });
     expect(said?.warning).toBe("each start of k0s applies the bootstrap manifest cni over what GitOps made of it");
-    expect(handoverReason(state)).toBeUndefined();
     expect(handoverOf(state, document("disabled"))?.warning).toBeUndefined();
-  });
-
-  test("GitOps has it, k0s still reads the stack: pending", () => {
-    const state = memoryState();
-    state.handover.set({ status: "True", reason: "Synced", message: "`cctl handover n1 n2` does it", atMs: 0 });
-    expect(handoverReason(state)).toEqual({ code: "handover", message: "`cctl handover n1 n2` does it" });
-    expect(handoverOf(state, document("automatic"))?.warning).toBeDefined();
   });
 
   test("done: where the files are, also once the document has dropped it", () => {
@@ -44,6 +36,5 @@ describe("what status says of the hand-over", () => {
       expect(said).toMatchObject({ status: "True", reason: "HandedOver", stack: "cni", keptAt: "/kept/cni" });
       expect(said?.warning).toBeUndefined();
     }
-    expect(handoverReason(state)).toBeUndefined();
   });
 });

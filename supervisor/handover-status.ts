@@ -27,12 +27,3 @@ export function handoverOf(
       : {}),
   };
 }
-
-/** Wished, because GitOps has shown that it has the CNI, but k0s still reads the stack. */
-export function handoverReason({
-  handover,
-}: Pick<State, "handover">): { readonly code: "handover"; readonly message: string } | undefined {
-  const condition = handover.condition();
-  if (condition?.status !== "True" || handover.done() !== undefined) return undefined;
-  return { code: "handover", message: condition.message };
-}

@@ -30,23 +30,17 @@ export const readDiffCases = (): readonly DiffCase[] | undefined =>
 
 export type Verdict = Pick<DiffCase, "result" | "removed" | "restarts"> & { readonly fields: readonly string[] };
 
-/** Of a refusal the fields that are refused, of a change that must be confirmed those that must. */
-const NAMED: Readonly<Record<DiffCase["result"], readonly string[]>> = {
-  unchanged: [],
-  reconcilable: ["safe", "host", "spent"],
-  guarded: ["guarded"],
-  refused: ["immutable", "own-verb"],
-};
-
+/** A refusal names only what it refuses. */
 const named = (result: DiffCase["result"], fields: DiffCase["fields"]): readonly string[] =>
-  fields.filter((field) => NAMED[result].includes(field.class)).map((field) => `${field.path} ${field.class}`);
+  fields
+    .filter((field) => result !== "refused" || field.class === "immutable" || field.class === "own-verb")
+    .map((field) => `${field.path} ${field.class}`);
 
-/** What restarts is not asked of what must be confirmed first: one without `confirmWithin` is refused. */
 export const wantedOf = ({ result, fields, removed, restarts }: DiffCase): Verdict => ({
   result,
   fields: named(result, fields),
   removed,
-  restarts: result === "guarded" ? [] : restarts,
+  restarts,
 });
 
 /** Of the answer to `POST /v1/config?dryRun=true`. */
@@ -55,15 +49,13 @@ export function verdictOf({ status, body }: { readonly status: number; readonly 
     const { status: word, fields, restarted } = body as ApplyAnswer;
     const isGuarded = fields.some((field) => field.class === "guarded");
     const result = word === "unchanged" ? "unchanged" : isGuarded ? "guarded" : "reconcilable";
-    return { result, fields: named(result, fields), removed: [], restarts: isGuarded ? [] : restarted };
+    return { result, fields: named(result, fields), removed: [], restarts: restarted };
   }
   const { reason, refused, error } = body as ErrorBody;
-  const result = reason === "needs-confirmation" ? "guarded" : "refused";
-  if (!["immutable", "patch-overrides", "needs-confirmation"].includes(reason ?? ""))
-    throw new Error(`${status}: ${error}`);
+  if (reason !== "immutable" && reason !== "patch-overrides") throw new Error(`${status}: ${error}`);
   return {
-    result,
-    fields: named(result, refused?.fields ?? []),
+    result: "refused",
+    fields: named("refused", refused?.fields ?? []),
     removed: (refused?.removed ?? []).map(({ name }) => name),
     restarts: [],
   };
