@@ -12,6 +12,7 @@ import { judgeDisk } from "../disks/select.ts";
 import { hardwareReader } from "../host/hardware.ts";
 import { realNotify } from "../host/notify.ts";
 import { realHost } from "../host/real.ts";
+import { watchPaths } from "../host/watch.ts";
 import type { AppError } from "../kit/app-error.ts";
 import { fail, formatError } from "../kit/app-error.ts";
 import type { Command, CommandIo } from "../kit/command.ts";
@@ -34,6 +35,7 @@ import type { MirrorWatch } from "../supervisor/mirror-watch.ts";
 import { watchMirror } from "../supervisor/mirror-watch.ts";
 import { watchCertificates } from "../supervisor/certificate-watch.ts";
 import { readCertificateEnds } from "../supervisor/certificates.ts";
+import { type ConfigWatcher, configWatcher, onOperationEnd } from "../supervisor/config-watch.ts";
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { createInstaller } from "../supervisor/installer.ts";
 import { documentReader } from "../supervisor/known-document.ts";
@@ -69,6 +71,8 @@ const EXIT_USAGE = 2;
 export const EXIT_DISABLED = 78;
 /** How long the first look for the node's own document may hold back the start: it may be behind a URL. */
 const FIRST_LOOK_MS = 3_000;
+/** Beside what files and operations tell: units, arrays, mounts and links have no file that changes with them. */
+const LOOK_EVERY_MS = 300_000;
 export const WATCHDOG_MS = 5_000;
 
 /** Each of them changes what TLS, the runtime or the loader do, behind the back of all that is checked here. */
@@ -134,7 +138,8 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
 
   const opened = openState(paths);
   if (!opened.ok) say(`corium serve: ${formatError(opened.error)}`);
-  const state = opened.ok ? opened.value : memoryState();
+  let differences: ConfigWatcher | undefined;
+  const state = onOperationEnd(opened.ok ? opened.value : memoryState(), () => differences?.wake());
   const stateProblem = opened.ok ? undefined : opened.error;
   const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs, k0sVersions: listedK0sVersions });
   const connections = countConnections();
@@ -325,6 +330,17 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
         membership.watch(over),
       ])
     : undefined;
+  differences = configWatcher({
+    host,
+    state,
+    paths,
+    watchPaths,
+    read: () => status.config(),
+    document: () => readKnown()?.document,
+    say: sayOf,
+    pollMs: LOOK_EVERY_MS,
+  });
+  const comparing = stateProblem === undefined ? differences.run(over) : undefined;
   if (isWatched && boot !== undefined) {
     const others = { host, state, boot, inventory: inventoryOf, say: sayOf, signal: ending.signal };
     reportOtherSystems(others).catch((thrown: unknown) => sayOf(String(thrown)));
@@ -333,7 +349,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   clearInterval(watchdog);
   notify("STOPPING=1");
   ending.abort();
-  await Promise.all([remote.close(), local.close(), watching, recovering]);
+  await Promise.all([remote.close(), local.close(), watching, comparing, recovering]);
   state.close();
   return isDisabled ? EXIT_DISABLED : 0;
 }

@@ -108,12 +108,8 @@ export const k0sChanged = (now: string, recorded: string): ConfigReason => ({
   class: "restarts-k0s",
 });
 
-/** With several controllers it is for a person to begin. */
-export const handoverWaits = (message: string): ConfigReason => ({
-  code: "handover",
-  message: `the CNI's stack is no longer wished here, GitOps has it: ${message}`,
-  class: "restarts-k0s",
-});
+/** Wished, because GitOps has shown that it has the CNI, but k0s still reads the stack. */
+export const handoverWaits = (message: string): ConfigReason => ({ code: "handover", message, class: "restarts-k0s" });
 
 /** `paths`: what this release would write otherwise. */
 export function rendererChanged(now: number, recorded: number, paths: readonly string[]): ConfigReason {

@@ -151,3 +151,9 @@ export interface Host {
   readonly random: Random;
   readonly systemd: Systemd;
 }
+
+/**
+ * Tells, soon and rather once too often, that something of these paths may have changed: they, or a folder on the way,
+ * were written, replaced, removed or made. Absolute paths; they need not be there.
+ */
+export type WatchPaths = (paths: readonly string[], onChange: () => void) => { close(): void };

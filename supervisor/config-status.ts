@@ -49,7 +49,7 @@ export interface ConfigWorld {
 }
 
 /** They write what is looked at: until they are over the node is not what was recorded, and that is no drift. */
-const WRITING: readonly OperationKind[] = ["apply", "render", "baseline-adopt", "handover", "reset"];
+export const WRITING: readonly OperationKind[] = ["apply", "render", "baseline-adopt", "handover", "reset"];
 
 /** Documents and secrets are far smaller. */
 const MAX_BYTES = 2 * 1024 * 1024;
@@ -76,8 +76,9 @@ export function configReader(world: ConfigWorld): (facts: ConfigFacts) => Promis
       reasons.push(k0sChanged(facts.k0sVersion, baseline.k0sVersion));
     }
     const condition = state.handover.condition();
-    if (condition?.status === "True" && recorded.handedOver === undefined)
+    if (condition?.status === "True" && recorded.handedOver === undefined) {
       reasons.push(handoverWaits(condition.message));
+    }
     return reasons;
   }
 

@@ -1,13 +1,17 @@
 /** `corium serve` as a unit starts it: the compiled binary, its environment, its signals, its exits. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
-import { tmpdir } from "node:os";
+import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { RENDER_VERSION } from "../apply/render-version.ts";
 import { compile } from "../iso/compile.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { temporaryName } from "../kit/temporary.ts";
+import { sha256Of } from "../state/documents.ts";
+import { openState } from "../state/open.ts";
+import { recordBaseline } from "./support/in-service.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);
@@ -195,6 +199,57 @@ test("in the middle of a reset nobody can claim the node, though nobody owns it"
     expect((await fetch(`https://127.0.0.1:${daemon.port}/v1/enroll`, claim)).status).toBe(409);
     expect(await stop(daemon)).toBe(0);
   }
+});
+
+describe("a node in service", () => {
+  /** As its bootstrap left it, with one rendered file. */
+  const inService = (): { readonly stateDir: string; readonly rendered: string } => {
+    const stateDir = newStateDir();
+    mkdirSync(stateDir);
+    const paths = { ...nodePaths(stateDir), config: join(stateDir, "config.yaml") };
+    const rendered = join(stateDir, "etc/k0s.yaml");
+    mkdirSync(join(stateDir, "etc"));
+    writeFileSync(rendered, "spec: {}\n");
+    writeFileSync(paths.config, "role: worker\n");
+    const opened = openState(paths);
+    if (!opened.ok) throw new Error(opened.error.message);
+    const state = opened.value;
+    recordBaseline(state, "role: worker\n", {
+      hostname: hostname(),
+      rendered: { [rendered]: sha256Of("spec: {}\n") },
+      renderVersion: RENDER_VERSION,
+    });
+    state.meta.set("in-service-at-ms", "1");
+    writeFileSync(paths.marker, "");
+    state.close();
+    return { stateDir, rendered };
+  };
+  /** Until it is told: the look every five minutes, which would find it too, is further away than the test's end. */
+  const event = async (daemon: Daemon, kind: string, path: string): Promise<string> => {
+    for (;;) {
+      const answer = await fetch("http://localhost/v1/events", { unix: join(daemon.stateDir, "run/api.sock") });
+      const found = (await answer.text()).split("\n").filter((line) => line.includes(kind) && line.includes(path));
+      if (found[0] !== undefined) return found[0];
+      await Bun.sleep(100);
+    }
+  };
+
+  test("what is edited by hand is told soon by its watch, and nothing is done about it", async () => {
+    const { stateDir, rendered } = inService();
+    const daemon = await start(stateDir);
+    const config = join(stateDir, "config.yaml");
+    writeFileSync(config, "role: worker\nupgrades: { automatic: download }\n");
+    await event(daemon, "config-pending", config);
+    writeFileSync(config, "role: worker\n");
+    await event(daemon, "config-in-sync", "");
+    writeFileSync(`${rendered}.new`, "spec: { mine: true }\n");
+    renameSync(`${rendered}.new`, rendered);
+    await event(daemon, "config-drifted", rendered);
+    const { body } = await daemon.get("/v1/config/status");
+    expect(body).toMatchObject({ state: "drifted", reasons: [{ code: "file-changed", path: rendered }] });
+    expect(readFileSync(rendered, "utf8")).toBe("spec: { mine: true }\n");
+    await stop(daemon);
+  });
 });
 
 describe("a database that can't be used", () => {
