@@ -270,7 +270,7 @@ test("a reordered list beside a host change restarts nothing", () => {
   expect(diffDocuments(baseline, proposal, options)).toMatchObject({ result: "reconcilable", restarts: [] });
 });
 
-test("B048: another virtual address on a living cluster is refused by its field, and so is another link for it", () => {
+test("B048, B054: another virtual address on a living cluster is refused by its field, and so is another link for it", () => {
   const ha = (virtualIP: string, more: object = {}) =>
     makeDocument({ role: "controller", ha: { enabled: true, authPass: "x", virtualIP, unicastPeers: [], ...more } });
   const refused = (proposal: ReturnType<typeof ha>) => {
@@ -278,7 +278,7 @@ test("B048: another virtual address on a living cluster is refused by its field,
     return [result, ...fields.map(({ path, class: kind }) => `${path} ${kind}`)];
   };
   expect(refused(ha("10.0.0.6/24"))).toEqual(["refused", "ha.virtualIP immutable"]);
-  // B054: a VLAN or a bridge put below it comes with another link.
+  // A VLAN or a bridge put below it comes with another link.
   expect(refused(ha("10.0.0.5/24", { interface: "eth0.7" }))).toEqual(["refused", "ha.interface immutable"]);
 });
 

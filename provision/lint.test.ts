@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Document } from "../config/document.ts";
 import type { Link, LinkAddress, MachineFacts } from "./facts.ts";
+import { renderK0s } from "../k0s/render.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
 import { goneAddresses, recordAddresses } from "./addresses.ts";
 import { lintBootstrap, type Probes } from "./lint.ts";
@@ -217,6 +218,21 @@ describe("recorded addresses", () => {
     expect(goneAddresses(recorded, ["192.168.1.10", "fd00:0:0::10"])).toEqual([]);
     expect(goneAddresses(recorded, ["192.168.1.11", "fd00::10"])).toEqual(["192.168.1.10"]);
     expect(goneAddresses({}, ["192.168.1.11"])).toEqual([]);
+  });
+
+  test("B185: where there may be several addresses the kubelet's is pinned in its unit, and one that comes later changes nothing", () => {
+    const document = ha("192.168.1.50/24", { unicastPeers: ["192.168.1.11"] });
+    const recorded = recordAddresses(document, machine());
+    expect(recorded.nodeIp).toBe("192.168.1.10");
+    expect(renderK0s({ document, addresses: recorded }).installArgv).toContain("--node-ip=192.168.1.10");
+    const later = machine({ links: [nic("eth0", "10.0.0.99/24", "192.168.1.50/24", "192.168.1.10/24")] });
+    // As a node in service renders: from the record, whatever the machine has now.
+    expect(
+      goneAddresses(
+        recorded,
+        later.links.flatMap(({ addresses }) => addresses.map((each) => each.address)),
+      ),
+    ).toEqual([]);
   });
 
   test("with one NIC k0s chooses, with several the default route's is taken", () => {

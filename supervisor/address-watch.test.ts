@@ -39,3 +39,13 @@ test("an address that comes late at boot, or is away for a moment, is not worth 
   const { said } = await live([[0], [40, "192.0.2.2"], [200], [210, "192.0.2.2"], [300, "192.0.2.2"]]);
   expect(said).toEqual([]);
 });
+
+test("B185: addresses that come to the link later, of services or the virtual one, are no event and restart nothing", async () => {
+  const { said, calls } = await live([
+    [100, "192.0.2.2", "192.0.2.50"],
+    [200, "192.0.2.2", "192.0.2.50", "198.51.100.7"],
+    [300, "192.0.2.2"],
+  ]);
+  expect(said).toEqual([]);
+  expect(calls.filter((call) => /^(?:exec|systemd)/.test(call))).toEqual([]);
+});

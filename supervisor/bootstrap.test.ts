@@ -174,11 +174,15 @@ join: {tokenFrom: {file: /var/lib/corium/token}}
     expect(of.host.text("/etc/hostname")).toBeUndefined();
     expect(of.host.text("/etc/k0s/join-token")).toBeUndefined();
     const good = joinToken("kubelet-bootstrap", ca.certificate);
+    of.host.put("/var/lib/corium/token", good.slice(0, -40));
+    expect(await bootstrap(services(of))).toBe(1);
+    expect(statusOf(of)?.error?.join("\n")).toContain("join.tokenFrom is no k0s join token");
+    expect(of.host.text("/etc/hostname")).toBeUndefined();
     of.host.put("/var/lib/corium/token", `${good}\n`);
     expect(await bootstrap(services(of))).toBe(0);
     expect(of.host.text("/etc/k0s/join-token")).toBe(`${good}\n`);
     expect(statusOf(of)?.warnings?.join()).toContain('leads to "192.0.2.10", the endpoint is "k.example"');
-    expect(of.state.operations.list().map(({ phase }) => phase)).toEqual(["succeeded", "failed", "failed"]);
+    expect(of.state.operations.list().map(({ phase }) => phase)).toEqual(["succeeded", "failed", "failed", "failed"]);
   });
 
   describe("what the cluster says of a node that wants to join, before anything is changed", () => {

@@ -87,6 +87,8 @@ export const AREAS: readonly ReportArea[] = [
       report("B041", "large packets vanish on the way, small ones pass, and nothing says so"),
       report("B042", "two nodes hold the virtual address, and nobody notices"),
       report("B043", "multicast is filtered, and the virtual address is on both machines"),
+      report("B044", "after the holder stood still for seconds, clients go on asking the wrong machine"),
+      report("B045", "a controller that starts takes the virtual address from the one that has it"),
       report("B046", "the virtual address ends up as an address of the node"),
       report("B047", "etcd's address moves away with the virtual address"),
       report(
@@ -96,6 +98,8 @@ export const AREAS: readonly ReportArea[] = [
       report("B049", "the virtual address is never set, because of its link or its network, and nothing says why"),
       report("B050", "a long VRRP password is silently cut, so that different ones match"),
       report("B052", "two clusters on one network announce the same virtual router and fight"),
+      report("B053", "after all were off, the virtual address comes only with the machine that had it last"),
+      report("B054", "a VLAN or a bridge on the link of the virtual address takes it away"),
     ],
   },
   {
@@ -132,7 +136,25 @@ export const AREAS: readonly ReportArea[] = [
       report("B056", "a second controller joins under the name of the first and harms etcd"),
       report("B180", "after a move to another address the node keeps failing on the old one, and nothing says why"),
       report("B181", "a lease changes, and everything that has the old address is wrong"),
+      report("B185", "an address that comes to the link later restarts the kubelet again and again"),
       report("B058", "the name of the node is not the one in the document"),
+    ],
+  },
+  {
+    name: "The host's network",
+    reports: [
+      report("B039", "a link that is named in the configuration loses the MTU that DHCP had given", {
+        later: "links of the host in the document: until then no file of a link but an overlay's is written",
+      }),
+      report("B182", "after a change to a fixed address the leased one is still there", {
+        later: "links of the host in the document",
+      }),
+      report("B183", "the installed system gets another address than the live one, and nobody finds it", {
+        later: "links of the host in the document: the same DHCP identity before and after the installation",
+      }),
+      report("B184", "the address typed in at the console is not applied", {
+        later: "links of the host in the document: a form for them on the console",
+      }),
     ],
   },
   {
@@ -185,6 +207,16 @@ export const AREAS: readonly ReportArea[] = [
       report("B173", "new firmware changes what the TPM measures, and a volume stays locked"),
       report("B174", "binding a volume to the TPM again fails, and is tried for ever"),
       report("B175", "a second upgrade before the restart into the first breaks what the TPM opens"),
+      report("B108", "k0s leaves programs of no content behind, and never writes them again", {
+        without:
+          "k0s unpacks a program again whose size is not what it holds, since its release 1.25 (pull request 2014)",
+      }),
+      report("B189", "after power cuts the cluster's SQLite database is malformed, and the cluster is gone", {
+        later: "backup and restore (`cctl backup`)",
+      }),
+      report("B190", "after certificates were renewed, new nodes and restored ones get the old ones", {
+        later: "backup and restore; what a joining node gets is the CA, which k0s never renews",
+      }),
       report("B188", "a node that was off for a year comes back to expired certificates"),
     ],
   },
