@@ -104,6 +104,22 @@ test("a cluster that answers slowly is asked once at a time and for 20 s at most
   expect(new Set(limits)).toEqual(new Set([20_000]));
 });
 
+test("the daemon ends at once, also while the cluster owes an answer", async () => {
+  const one = gateService(AUTOMATIC, fakeK0s({ slowness: 0 }));
+  const asked = Promise.withResolvers<void>();
+  const never = Promise.withResolvers<string>();
+  one.fake.programs.set("k0s", () => {
+    asked.resolve();
+    return never.promise;
+  });
+  const signal = new AbortController();
+  const watching = watchHandover({ ...one.dependencies, say: () => undefined }, signal.signal);
+  await asked.promise;
+  signal.abort();
+  await watching;
+  expect(one.state().operations.list()).toEqual([]);
+});
+
 describe("another operation runs, or one has failed", () => {
   test("a running one is waited for, look after look", async () => {
     const k0s = fakeK0s({ slowness: 0 });

@@ -11,17 +11,21 @@ export interface HandoverWatch extends HandoverDependencies {
   readonly say: (line: string) => void;
 }
 
-/** Until the signal. One look begins when the one before, and what came of it, is over. */
+/**
+ * Until the signal, which waits for no answer: a hand-over that is under way then is looked at by the next start. One look
+ * begins when the one before, and what came of it, is over.
+ */
 export async function watchHandover(watch: HandoverWatch, signal: AbortSignal): Promise<void> {
   const { host, say } = watch;
+  const ended = Promise.withResolvers<void>();
+  signal.addEventListener("abort", () => ended.resolve(), { once: true });
   while (!signal.aborted) {
-    try {
-      await look(watch);
-    } catch (thrown) {
-      say(
-        `the hand-over of the CNI could not be looked at: ${thrown instanceof Error ? thrown.message : String(thrown)}`,
-      );
-    }
+    const looked = look(watch).catch((thrown: unknown) => {
+      if (signal.aborted) return;
+      const why = thrown instanceof Error ? thrown.message : String(thrown);
+      say(`the hand-over of the CNI could not be looked at: ${why}`);
+    });
+    await Promise.race([looked, ended.promise]);
     await host.clock.sleep(LOOK_MS, signal);
   }
 }
