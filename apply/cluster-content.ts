@@ -22,11 +22,13 @@ export const mayBeSeveral = ({ role, storage }: Document): boolean =>
 /**
  * HMAC-SHA-256 in hex over the cluster-wide part, defaults filled in: equal on two controllers when that part says the
  * same. `key` is one that all controllers share and readers of a status do not have, so that nobody can try passwords
- * of add-on values until the digest fits.
+ * of add-on values until the digest fits. `handedOver`: a stack that no k0s reads any more; some may have dropped it.
  */
-export function clusterDigest(document: Document, key: string): string {
+export function clusterDigest(document: Document, key: string, handedOver?: string): string {
+  const isOver = (path: string): boolean =>
+    handedOver !== undefined && (path === `manifests[${handedOver}]` || path.startsWith("network.handover."));
   const part = diffFields({}, document).changes.flatMap(({ path, name, new: value }) => {
-    if (!CONTENT.test(path) && !CLUSTER_WIDE.test(path)) return [];
+    if (isOver(path) || (!CONTENT.test(path) && !CLUSTER_WIDE.test(path))) return [];
     return [[path, name === "manifests" ? withSortedFiles(value) : value]];
   });
   return createHmac("sha256", key).update(canonicalJson(part)).digest("hex");

@@ -54,3 +54,17 @@ test("a worker has none", async () => {
   const host = fakeHost({ files: { [CLUSTER_KEY]: "key" } });
   expect(await readClusterDigest(host, { ...worker, role: "worker" })).toBeUndefined();
 });
+
+test("a handed-over stack is the same to all controllers, whether they have dropped it or not", async () => {
+  const network = "network: {cni: custom, handover: {mode: manual, stack: cni}}\n";
+  const stack = `manifests: [{name: cni, files: [{name: a.yaml, content: "{apiVersion: v1, kind: Namespace, metadata: {name: a}}"}]}]\n`;
+  const read = (text: string, handedOver?: string) => {
+    const { document } = parseDocument(`role: controller\n${text}`, { nowMs: 0 });
+    if (document === undefined) throw new Error("not valid");
+    return readClusterDigest(fakeHost({ files: { [CLUSTER_KEY]: "key" } }), document, handedOver);
+  };
+  const [kept, dropped] = [network + stack, "network: {cni: custom}\n"];
+  expect(await read(kept, "cni")).toBe((await read(dropped, "cni")) ?? "");
+  // One that has not handed over yet applies it when it leads.
+  expect(await read(kept)).not.toBe((await read(kept, "cni")) ?? "");
+});

@@ -9,9 +9,13 @@ import { K0S_DATA } from "../k0s/paths.ts";
 export const CLUSTER_KEY = `${K0S_DATA}/pki/ca.key`;
 
 /** Absent on workers, and until k0s has made or fetched its CA. */
-export async function readClusterDigest(host: Host, document: Document | undefined): Promise<string | undefined> {
+export async function readClusterDigest(
+  host: Host,
+  document: Document | undefined,
+  handedOver?: string,
+): Promise<string | undefined> {
   if (document?.role === undefined || document.role === "worker") return undefined;
   const key = await host.files.readText(CLUSTER_KEY, { maxBytes: 64 * 1024 });
   if (!key.ok) return undefined;
-  return clusterDigest(document, createHash("sha256").update(`cluster-digest:${key.value}`).digest("hex"));
+  return clusterDigest(document, createHash("sha256").update(`cluster-digest:${key.value}`).digest("hex"), handedOver);
 }

@@ -110,7 +110,11 @@ export function createStatus(input: StatusInput): Status {
     };
     const [digest, bootstrap, kubernetes, arrays, mounts, volumes, overlay, ha, addresses, hardware, ends] =
       await Promise.all([
-        readClusterDigest(host, state.baseline.get() === undefined ? undefined : document),
+        readClusterDigest(
+          host,
+          state.baseline.get() === undefined ? undefined : document,
+          state.handover.done()?.stack,
+        ),
         input.bootstrap.state(),
         readKubernetes(input, document, readK0sVersion).catch(() => undefined),
         listed("arrays", collectors.arrays(document)),

@@ -89,6 +89,15 @@ describe("refused, and nothing is asked or stopped", () => {
     expect(isWhole(one)).toBe("out");
   });
 
+  test("a dry run leaves the condition as it is: one that failed is not tried again because somebody looked", async () => {
+    const k0s = fakeK0s({ slowness: 0 });
+    argo(k0s);
+    const one = gateService(AUTOMATIC, k0s);
+    one.state().handover.set({ status: "False", reason: "Failed", message: "it failed", atMs: 1 });
+    expect(await planHandover(one.dependencies)).toMatchObject({ kind: "planned" });
+    expect(one.state().handover.condition()?.reason).toBe("Failed");
+  });
+
   test("of several controllers that can't be asked who they are", async () => {
     const one = gateService(text("mode: manual, stack: cni", "controller"));
     const unit = k0sUnit(one);

@@ -34,7 +34,7 @@ export async function lookAtHandover(dependencies: HandoverDependencies): Promis
   const { host, state } = dependencies;
   const node = nodeOf(dependencies);
   if (node?.wish === undefined || state.handover.done() !== undefined) return state.handover.condition();
-  const standing = await standingOf(host, node, node.wish);
+  const standing = await readStanding(host, node, node.wish);
   const before = state.handover.condition();
   // Somebody may have handed over, or applied another document, while the cluster was asked.
   if (state.handover.done() !== undefined) return before;
@@ -55,7 +55,7 @@ export async function lookAtHandover(dependencies: HandoverDependencies): Promis
 export const isGivenUp = (dependencies: HandoverDependencies): boolean =>
   dependencies.state.handover.condition()?.reason === "Failed" && nodeOf(dependencies)?.wish?.mode === "automatic";
 
-async function standingOf(host: Host, { baseline, document }: RecordedNode, wish: Wish): Promise<Standing> {
+async function readStanding(host: Host, { baseline, document }: RecordedNode, wish: Wish): Promise<Standing> {
   if (wish.mode !== "automatic") return modeStanding(wish.mode);
   const standing = judgeApplication(wish.application, await readObject(host, wish.application, LOOK_TIMEOUT_MS));
   if (standing.status !== "True" || !mayBeSeveral(document)) return standing;
@@ -121,10 +121,9 @@ export async function planHandover(dependencies: HandoverDependencies, known?: S
     );
   }
   if (wish.mode === "automatic") {
-    const standing = known ?? (await lookAtHandover(dependencies));
-    if (standing?.status !== "True") {
-      const why = standing?.message ?? "nothing is known of the Application";
-      return refused(409, "not-synced", `${why}; with network.handover.mode manual it is yours to decide`);
+    const { status, message } = known ?? (await readStanding(host, node, wish));
+    if (status !== "True") {
+      return refused(409, "not-synced", `${message}; with network.handover.mode manual it is yours to decide`);
     }
   }
   const [from, to] = [stackFolder(wish.stack), keptFolder(wish.stack)];
