@@ -112,6 +112,7 @@ function classify(url: URL, thrown: unknown): AppError {
   if (/NOT_YET_VALID/.test(code)) {
     return appError("tls-not-yet-valid", `the certificate of ${where} is not valid yet`, { hint: "check the clock" });
   }
+  if (/HAS_EXPIRED/.test(code)) return appError("tls-expired", `the certificate of ${where} has expired`);
   if (/CERT|ISSUER|SIGNATURE|SELF_SIGNED|VERIFY|TLS|SSL|ALTNAME|HOSTNAME|CRL|PATH_LENGTH|INVALID_CA/.test(code)) {
     return appError("tls", `the certificate of ${where} is not trusted (${code})`);
   }

@@ -136,7 +136,7 @@ export interface HttpRequest {
 
 /**
  * GET, or POST. Redirects only to https (any scheme when pinned). `error.code`: `dns`, `refused`, `timeout`, `tls`,
- * `tls-not-yet-valid`, `too-large`, `redirect`, `protocol`. Any HTTP status is a success here.
+ * `tls-not-yet-valid`, `tls-expired`, `too-large`, `redirect`, `protocol`. Any HTTP status is a success here.
  */
 export type Http = (
   request: HttpRequest,

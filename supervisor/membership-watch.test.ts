@@ -18,7 +18,7 @@ const KUBELET_CONF = stringify({
   users: [{ user: { "client-certificate": PEM, "client-key": PEM } }],
 });
 
-type Said = number | "tls" | "refused";
+type Said = number | "tls" | "tls-expired" | "refused";
 
 function machine(files: Readonly<Record<string, string>> = {}) {
   const asked: HttpRequest[] = [];
@@ -56,7 +56,7 @@ describe("asking as the kubelet does", () => {
   });
 
   test("what says nothing of membership is not taken for an answer", async () => {
-    for (const says of [403, 500, 503, "refused"] as const) {
+    for (const says of [403, 500, 503, "refused", "tls-expired"] as const) {
       const { host, cluster } = machine();
       cluster.says = says;
       expect(await askMembership(host, "w1")).toBeUndefined();
@@ -114,7 +114,7 @@ describe("B086: a node that the cluster does not know any more", () => {
     expect(told.at(-1)).toContain("the cluster refuses this node");
     expect(told.at(-1)).toContain("cctl reset");
     expect(told.at(-1)).toContain("cctl join-token");
-    expect((await watched(["tls", "tls"])).told.at(-1)).toContain("another cluster");
+    expect((await watched(["tls", "tls"])).told.at(-1)).toContain("can't prove to be of the cluster");
   });
 
   test("one look, a cable, a controller that restarts: nothing is said", async () => {

@@ -37,7 +37,7 @@ const POLL_MS = 60_000;
 const SAID: Readonly<Record<Exclude<Membership, "known">, string>> = {
   deleted: "the cluster does not know this node any more: its Node object was deleted",
   refused: "the cluster refuses this node: the kubelet's certificate has ended, or counts no more",
-  foreign: "another cluster than the one that this node joined answers",
+  foreign: "who answers as the API server can't prove to be of the cluster that this node joined",
 };
 
 /** k0s takes no new token while it has the kubelet's kubeconfig (facts: section 5). */
@@ -45,7 +45,8 @@ const JOIN_ANEW =
   "`cctl reset NODE`, which keeps the data disks, and a document with a new token (`cctl join-token`) bring it back";
 
 function cureOf(is: Exclude<Membership, "known">, unit: string): string {
-  return is === "deleted" ? `the kubelet registers when it starts: \`cctl restart NODE ${unit}\`` : JOIN_ANEW;
+  if (is === "deleted") return `the kubelet registers when it starts: \`cctl restart NODE ${unit}\``;
+  return is === "refused" ? JOIN_ANEW : `look where its address leads; if the cluster was made anew, ${JOIN_ANEW}`;
 }
 
 /** Also for a status: with the way back. */

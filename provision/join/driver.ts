@@ -159,7 +159,7 @@ const asker =
     if (!answer.ok) {
       if (answer.error.code !== "tls") return { kind: "later", why: answer.error.message };
       return told(
-        fail("join-untrusted", `who answers at ${server} is not of the cluster that the join token is for`, {
+        fail("join-untrusted", `who answers at ${server} can't prove to be of the cluster that the join token is for`, {
           cause: answer.error,
           hint: "make a new token on a controller of this cluster; check where cluster.endpoint leads",
         }),

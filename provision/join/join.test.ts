@@ -59,7 +59,7 @@ describe("asking the cluster with the token", () => {
   test("a server of another cluster than the token's is refused, and is not told the token", async () => {
     for (const role of ["worker", "controller"] as const) {
       const { said, asked } = await ask(role, (cluster) => (cluster.isForeign = true));
-      expect(said).toContain("is not of the cluster that the join token is for");
+      expect(said).toContain("can't prove to be of the cluster that the join token is for");
       expect(asked).toHaveLength(1);
     }
   });

@@ -112,4 +112,19 @@ describe("with a join token", () => {
     start();
     await until("the node", async () => (await membership()) === "known");
   });
+
+  testNeeding(
+    ["the stand-in"],
+    "the object of a member that a reset deletes stays away, and its name is free",
+    async () => {
+      const gone = ["--ignore-not-found", "--wait=false"];
+      for (let time = 0; time < 2; time += 1) {
+        const ran = await k0s.run(["kubectl", "delete", "etcdmembers.etcd.k0sproject.io", "c1", ...gone], { env });
+        expect(ran.exitCode).toBe(0);
+      }
+      const found = await k0s.run(["kubectl", "get", "etcdmembers.etcd.k0sproject.io", "c1"], { env });
+      expect(found.stderr).toContain("NotFound");
+      expect(await ask(await token("controller"), { node: "c1" })).toBe("free");
+    },
+  );
 });
