@@ -71,7 +71,7 @@ export function describeUndo(
   if (!doesRestart && !isConfirmed) return [];
   const when = [doesRestart ? "k0s does not come back" : "", isConfirmed ? "nobody confirms it in time" : ""];
   const files =
-    fileCount === 0 ? "nothing has changed" : `${fileCount} ${fileCount === 1 ? "file is" : "files are"} put back`;
+    fileCount === 0 ? "everything is as before" : `${fileCount} ${fileCount === 1 ? "file is" : "files are"} put back`;
   const restart = doesRestart ? " and k0scontroller starts with the old ones" : "";
   const lines = [`if ${when.filter((part) => part !== "").join(", or ")}, ${files}${restart}`];
   for (const field of diff.fields) {

@@ -75,13 +75,6 @@ export const actingCommands: readonly CctlCommand[] = [
     run: replaceDisk,
   },
   {
-    words: ["cancel"],
-    operands: "ADDR [ID]",
-    summary: "take back an apply that has written and waits: the running one, or operation ID",
-    flags: [],
-    run: cancel,
-  },
-  {
     words: ["retry"],
     operands: "ADDR [ID]",
     summary: "go on with a failed installation or bootstrap: the newest, or operation ID",
@@ -121,22 +114,6 @@ async function drain(context: Context, given: Arguments): Promise<Result<number,
   if (context.output === "json") context.io.out(`${answer.value.body.trimEnd()}\n`);
   const operation = operationOf(answer.value.json);
   return operation === undefined ? done(context, "asked for") : watch(context, client.value, operation);
-}
-
-async function cancel(context: Context, given: Arguments): Promise<Result<number, AppError>> {
-  const node = given.positionals[0] ?? "";
-  const client = await clientFor(context, node);
-  if (!client.ok) return client;
-  const answer = await client.value.get("/v1/operations");
-  if (!answer.ok) return answer;
-  const { operations } = answer.value.json as OperationsAnswer;
-  const id = given.positionals[1] ?? operations.find(({ phase }) => phase === "awaiting-confirmation")?.id;
-  if (id === undefined) {
-    return fail("nothing-waits", `nothing waits to be confirmed on ${client.value.label}`, {
-      hint: `cctl operations ${node}`,
-    });
-  }
-  return act(context, given, `/v1/operations/${encodeURIComponent(id)}/cancel`, `take back operation ${id} of`);
 }
 
 async function retry(context: Context, given: Arguments): Promise<Result<number, AppError>> {

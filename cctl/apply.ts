@@ -2,13 +2,15 @@
 import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
 import type { ApplyAnswer, ApplyBody, ConfigStatusAnswer, PreviousAnswer } from "../api/contract.ts";
-import { printAnswer } from "./answers.ts";
+import { printAnswer, printValue } from "./answers.ts";
 import type { Arguments, FlagSpec } from "./arguments.ts";
 import { type ApiAnswer, type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
 import { isYes } from "./fingerprint.ts";
-import { followOperation, runWrite } from "./follow.ts";
+import { askToKeep, settledOperation } from "./confirm.ts";
+import { type Answered, followOperation, runWrite } from "./follow.ts";
+import { printable } from "./printable.ts";
 import { applyToSeveral } from "./several/apply.ts";
 import { operationText } from "./text/lists.ts";
 import { configStatusText, planText } from "./text/plan.ts";
@@ -28,6 +30,11 @@ export const applyCommands: readonly CctlCommand[] = [
       { name: "previous", help: "instead of a file: what the node was given before what it runs" },
       { name: "dry-run", help: "show the plan and stop" },
       { name: "if-match", value: "ETAG", help: "only if nobody applied since; default what the plan was made against" },
+      {
+        name: "confirm-within",
+        value: "DURATION",
+        help: "from 5s to 1h: once it is made the node takes it back, unless it is confirmed in that time",
+      },
       ownPatch,
     ],
     run: (context, given) => (given.positionals.length > 1 ? applyToSeveral(context, given) : apply(context, given)),
@@ -51,8 +58,10 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   if (!client.ok) return client;
   const text = own === undefined ? await previousText(client.value) : ok(own.value.text);
   if (!text.ok) return text;
+  const confirmWithin = given.flags.get("confirm-within");
   const body: ApplyBody = {
     document: text.value,
+    ...(confirmWithin === undefined ? {} : { confirmWithin }),
     ...(given.flags.has("own-patch") ? { acknowledge: true } : {}),
   };
   const planned = await client.value.post("/v1/config?dryRun=true", body);
@@ -63,6 +72,14 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
     printAnswer<ApplyAnswer>(context, planned.value, (answer) => planText(answer, client.value.label, context.paint));
     return ok(exitStatus.done);
   }
+  const guarded = plan.fields.filter((field) => field.class === "guarded").map(({ path }) => printable(path));
+  if (guarded.length > 0 && confirmWithin === undefined) {
+    const hint =
+      "--confirm-within 2m: the node takes it back unless you confirm it in that time, over a new connection";
+    return fail("needs-confirmation", `a change of ${guarded.join(", ")} could lock you out; nothing was changed`, {
+      hint,
+    });
+  }
   // With json, standard output holds the one answer of the apply; the plan is for the person who is asked.
   if (context.output === "text") context.io.out(planText(plan, client.value.label, context.paint));
   else if (context.io.ask !== undefined && !context.isAgreed) {
@@ -72,13 +89,38 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   if (!agreed.ok) return agreed;
   const etag = given.flags.get("if-match") ?? planned.value.headers.get("etag") ?? plan.etag;
   const headers: Readonly<Record<string, string>> = etag === undefined ? {} : { "If-Match": etag };
-  const done = await runWrite(context, client.value, "apply", () => client.value.post("/v1/config", body, headers));
+  const write = () => client.value.post("/v1/config", body, headers);
+  const follow = confirmWithin === undefined ? followOperation : settledOperation;
+  const done = await runWrite(context, client.value, { kind: "apply", write, follow });
   if (!done.ok) return done;
+  const waiting = waitingIn(done.value, plan);
+  if (waiting !== undefined && confirmWithin !== undefined) {
+    if (context.output !== "text") printValue(context, waiting.answer);
+    return askToKeep(context, {
+      client: client.value,
+      node: given.positionals[0] ?? "",
+      within: confirmWithin,
+      ...waiting,
+    });
+  }
   if (done.value.kind === "answer") return finish(context, client.value, done.value.answer);
   const { operation } = done.value;
   context.io.err("cctl: the answer was lost on the way; the operation has succeeded\n");
   context.io.out(context.output === "text" ? operationText(operation) : `${JSON.stringify(operation)}\n`);
   return ok(exitStatus.done);
+}
+
+function waitingIn(
+  done: Answered,
+  plan: ApplyAnswer,
+): { readonly id: string; readonly answer: ApplyAnswer } | undefined {
+  const status = "awaiting-confirmation";
+  if (done.kind === "operation") {
+    const { id, phase } = done.operation;
+    return phase === status ? { id, answer: { ...plan, status, operation: id } } : undefined;
+  }
+  const answer = done.answer.json as ApplyAnswer;
+  return answer.status === status && answer.operation !== undefined ? { id: answer.operation, answer } : undefined;
 }
 
 async function previousText(client: Client): Promise<Result<string, AppError>> {

@@ -9,6 +9,7 @@ import { realFiles } from "../host/files.ts";
 import { realRandom } from "../host/random.ts";
 import { accessCommands } from "./access.ts";
 import { actingCommands } from "./acting.ts";
+import { confirmCommands } from "./confirm.ts";
 import { applyCommands } from "./apply.ts";
 import { type Arguments, parseArguments } from "./arguments.ts";
 import { clientFor } from "./client.ts";
@@ -81,6 +82,7 @@ export const commands: readonly CctlCommand[] = [
   trustCommand,
   ...applyCommands,
   ...readingCommands,
+  ...confirmCommands,
   ...actingCommands,
   handoverCommand,
   ...accessCommands,

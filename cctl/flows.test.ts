@@ -212,6 +212,94 @@ applied: restarted k0scontroller
   });
 });
 
+describe("apply --confirm-within", () => {
+  const argv = ["apply", "node1", "-f", "/n.yaml", "--confirm-within", "2m"];
+  const made: ApplyAnswer = { ...plan, status: "awaiting-confirmation", operation: "op1" };
+  const waiting = (request: Received): Scripted =>
+    request.path === "/v1/config"
+      ? { body: made }
+      : request.path.endsWith("/confirm")
+        ? { body: plan }
+        : applying([])(request);
+  const sent = (peer: ScriptedNode): string[] => paths(peer).filter((line) => line.startsWith("POST"));
+
+  test("a person who agrees twice keeps it, over a connection of its own", async () => {
+    const { host, node: peer } = await enrolled(waiting);
+    expect((await runCctl(host, argv, { answers: ["y", "y"] })).out).toContain("kept: restarted k0scontroller");
+    expect(JSON.parse(peer.requests.find(({ path }) => path === "/v1/config")?.body ?? "")).toMatchObject({
+      confirmWithin: "2m",
+    });
+    expect(sent(peer)).toEqual(["POST /v1/config?dryRun=true", "POST /v1/config", "POST /v1/operations/op1/confirm"]);
+  });
+
+  test("a script gets the command, and nothing is confirmed for it", async () => {
+    const { host, node: peer } = await enrolled(waiting);
+    const ran = await runCctl(host, [...argv, "--yes"]);
+    expect([ran.status, ran.out.includes("cctl confirm node1 op1")]).toEqual([0, true]);
+    expect(sent(peer).at(-1)).toBe("POST /v1/config");
+    const json = await runCctl(host, [...argv, "--yes", "-o", "json"]);
+    expect(JSON.parse(json.out)).toMatchObject({ status: "awaiting-confirmation", operation: "op1" });
+    expect(json.err).toContain("cctl confirm node1 op1");
+  });
+
+  test("B166: a node that lets nobody in any more over a new connection is said to undo it, and nobody is asked", async () => {
+    let isCut = false;
+    node = await scriptedNode((request) => {
+      if (isCut) return { status: 401, body: { error: "not you" } };
+      isCut = request.path === "/v1/config";
+      return request.path === "/v1/health" ? { body: { status: "ok" } } : waiting(request);
+    });
+    const host = fakeHost({ nowMs: Date.now() });
+    await runCctl(host, ["pki", "init"]);
+    host.put(
+      "/home/ann/.corium/config.yaml",
+      `nodes:\n  ${node.address}:\n    fingerprint: ${node.fingerprint}\n    name: node1\n`,
+    );
+    host.put("/n.yaml", "role: single\n");
+    const ran = await runCctl(host, argv, { answers: ["y", "y"] });
+    expect([ran.status, ran.err.includes("taken back by the node itself")]).toEqual([4, true]);
+    expect(sent(node).at(-1)).toBe("POST /v1/config");
+  });
+
+  test("the answer is lost while k0s restarts: once the change is made it can still be kept", async () => {
+    let isMade = false;
+    const { host, node: peer } = await enrolled((request) => {
+      const running = operation(isMade ? "awaiting-confirmation" : "running");
+      if (request.path === "/v1/operations") return { body: { operations: isMade ? [running] : [] } };
+      if (request.path === "/v1/operations/op1") return { body: running };
+      if (request.path !== "/v1/config") return waiting(request);
+      isMade = true;
+      return { body: "", breaksOff: true };
+    });
+    expect((await runCctl(host, argv, { answers: ["y", "y"] })).status).toBe(0);
+    expect(sent(peer).at(-1)).toBe("POST /v1/operations/op1/confirm");
+  });
+
+  test("a change of api without it ends here, and says how", async () => {
+    const fields = [{ path: "api.enabled", class: "guarded", new: false }] as const;
+    const { host, node: peer } = await enrolled((request) =>
+      request.path === "/v1/config?dryRun=true" ? { body: { ...plan, fields } } : waiting(request),
+    );
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"]);
+    expect([ran.status, ran.err.includes("--confirm-within 2m")]).toEqual([1, true]);
+    expect(sent(peer)).toEqual(["POST /v1/config?dryRun=true"]);
+    const several = await runCctl(host, ["apply", "node1", "node2", ...argv.slice(2)]);
+    expect(several.status).toBe(2);
+  });
+
+  test("confirm and cancel without an id take the operation that waits", async () => {
+    const { host, node: peer } = await enrolled((request) =>
+      request.path === "/v1/operations"
+        ? { body: { operations: [operation("awaiting-confirmation")] } }
+        : waiting(request),
+    );
+    expect((await runCctl(host, ["confirm", "node1"])).status).toBe(0);
+    expect((await runCctl(host, ["cancel", "node1"], { answers: ["n"] })).status).toBe(1);
+    await runCctl(host, ["cancel", "node1", "--yes"]);
+    expect(sent(peer)).toEqual(["POST /v1/operations/op1/confirm", "POST /v1/operations/op1/cancel"]);
+  });
+});
+
 describe("answers", () => {
   test("a node can't drive the terminal with what it says", async () => {
     const { host } = await enrolled(() => ({ status: 500, body: { error: "\u001b[2J\nhint: run this" } }));

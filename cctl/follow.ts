@@ -55,15 +55,23 @@ export async function followOperation(
 
 export type Answered =
   | { readonly kind: "answer"; readonly answer: ApiAnswer }
-  /** The answer was lost on the way; the operation, which has succeeded, says what came of it. */
+  /** The answer was lost on the way; the operation, which has not failed, says what came of it. */
   | { readonly kind: "operation"; readonly operation: Operation };
 
 /** A write that the API answers when all of it is done. Meanwhile the running operation is shown. */
 export async function runWrite(
   context: Context,
   client: Client,
-  kind: Operation["kind"],
-  write: () => Promise<Result<ApiAnswer, AppError>>,
+  {
+    kind,
+    write,
+    follow = followOperation,
+  }: {
+    readonly kind: Operation["kind"];
+    readonly write: () => Promise<Result<ApiAnswer, AppError>>;
+    /** When the answer was lost: until there is something to say of it. */
+    readonly follow?: typeof followOperation;
+  },
 ): Promise<Result<Answered, AppError>> {
   const before = await listOperations(client);
   if (!before.ok) return before;
@@ -79,7 +87,7 @@ export async function runWrite(
   const known = new Set(before.value.map(({ id }) => id));
   const begun = now.value.find((operation) => operation.kind === kind && !known.has(operation.id));
   if (begun === undefined) return answer;
-  const followed = await followOperation(context, client, begun.id);
+  const followed = await follow(context, client, begun.id);
   return followed.ok ? ok({ kind: "operation", operation: followed.value }) : followed;
 }
 

@@ -293,9 +293,7 @@ export const AREAS: readonly ReportArea[] = [
         "the only node of a cluster is drained, which can never end; or a budget stops it, and nobody says which",
       ),
       report("B165", "the plan says that nothing changes, the apply changes something"),
-      report("B166", "a bad change cuts the node off, and there is no way back but going there", {
-        later: "applies that undo themselves unless confirmed, and going back to the document before",
-      }),
+      report("B166", "a bad change cuts the node off, and there is no way back but going there"),
       report("B167", "addresses of the old configuration stay beside the new ones", {
         without: "addresses and links don't change in service: the fields are immutable, and the node writes none",
       }),

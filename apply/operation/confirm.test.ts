@@ -99,7 +99,7 @@ describe("the change is made, and waits", () => {
     expect(await window.tell(id)).toMatchObject({ status: 409, body: { reason: "not-waiting" } });
   });
 
-  test.each([ADDON, STACK, OFF])("not confirmed: everything is as before, byte for byte", async (document) => {
+  test.each([ADDON, STACK, OFF])("B166: not confirmed: everything is as before, byte for byte", async (document) => {
     const window = new Window();
     const before = window.shape();
     const id = await window.open(document);
@@ -187,7 +187,7 @@ describe("the program dies while it waits", () => {
   });
 
   test.each([0, 3_600_000])(
-    "another boot undoes it before k0s reads it, whatever its clock says (%i ms later)",
+    "B166: another boot undoes it before k0s reads it, whatever its clock says (%i ms later)",
     async (later) => {
       const window = new Window();
       const before = window.shape();

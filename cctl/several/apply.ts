@@ -25,8 +25,9 @@ interface Node extends Controller {
 export async function applyToSeveral(context: Context, given: Arguments): Promise<Result<number, AppError>> {
   const { flags, positionals } = given;
   const file = flags.get("file");
-  if (file === undefined || flags.has("previous") || flags.has("if-match")) {
-    return fail("usage", "apply of several controllers takes --file FILE, and neither --previous nor --if-match");
+  if (file === undefined || ["previous", "if-match", "confirm-within"].some((flag) => flags.has(flag))) {
+    const not = "none of --previous, --if-match and --confirm-within";
+    return fail("usage", `apply of several controllers takes --file FILE, and ${not}`);
   }
   const document = await readDocument(context, file);
   if (!document.ok) return document;
