@@ -19,6 +19,7 @@ import { K0S_CONFIG, type K0sUnit } from "../k0s/paths.ts";
 import { readCharts, restartAndWait, service, waitForCharts } from "../k0s/service/driver.ts";
 import type { OperationStep, RenderedDigests } from "../state/model.ts";
 import type { Document } from "../config/document.ts";
+import { keepHandEdits } from "./by-hand/driver.ts";
 import type { ApplyPlan, FileChange } from "./plan.ts";
 import {
   closeRecord,
@@ -110,15 +111,17 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
   if (!secrets.ok) return { status: "failed", error: secrets.error };
   const changes = await step(ports, STEPS.check, () => prepare(plan, secrets.value, host));
   if (!changes.ok) return { status: "failed", error: changes.error };
-  const snapshot = await step(ports, STEPS.snapshot, () =>
-    takeSnapshot(host, {
+  const snapshot = await step(ports, STEPS.snapshot, async () => {
+    const kept = await keepHandEdits(host, paths.stateDir, plan.handEdits ?? []);
+    if (!kept.ok) return kept;
+    return takeSnapshot(host, {
       stateDir: paths.stateDir,
       operation: request.operation,
       plan: { ...plan, files: changes.value },
       restarts: plan.restarts.includes("k0scontroller") ? ["k0scontroller"] : [],
       documentSha256: sha256(request.text),
-    }),
-  );
+    });
+  });
   if (!snapshot.ok) return { status: "failed", error: snapshot.error };
   const chartsBefore = plan.charts.length === 0 ? undefined : await readCharts(host);
   const runs = ports.hold === undefined ? new Map<K0sUnit, number>() : await readRuns(host, snapshot.value.restarts);

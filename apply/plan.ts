@@ -9,6 +9,7 @@ import { joins } from "../k0s/argv.ts";
 import type { ChartStanding } from "../k0s/charts.ts";
 import { K0S_CONFIG } from "../k0s/paths.ts";
 import { renderNode, type RenderedNode } from "../provision/render.ts";
+import type { HandEdit } from "./by-hand/driver.ts";
 import { diffDocuments, type DocumentDiff } from "./classify.ts";
 import { describeConsequences, describeUndo } from "./consequences.ts";
 import { isSameConfig } from "./overrides.ts";
@@ -51,6 +52,8 @@ export interface ApplyPlan {
   /** Services, without suffix. */
   readonly restarts: readonly string[];
   readonly consequences: readonly string[];
+  /** Found on the node: what somebody changed by hand and this replaces. */
+  readonly handEdits?: readonly HandEdit[];
   /** What an undo would do, when k0s does not come back. */
   readonly undo: readonly string[];
   readonly warnings: readonly Finding[];

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { MachineDied } from "../../test/support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../../test/support/fake-k0s.ts";
 import { type GateService, gateService, removeServices } from "../../test/support/gate-service.ts";
+import { findHandEdits, keepHandEdits } from "../by-hand/driver.ts";
 import { recoverApplies } from "../recovery/driver.ts";
 import { serveApply } from "./driver.ts";
 import type { ServiceOutcome } from "./model.ts";
@@ -28,7 +29,7 @@ test("an add-on: planned, applied as one operation, and then unchanged", async (
     answer: { status: "planned", restarted: ["k0scontroller"] },
   });
   expect(one.state().operations.list()).toEqual([]);
-  expect(one.fake.calls).toEqual([]);
+  expect(one.fake.calls.filter((call) => !call.startsWith("files.read"))).toEqual([]);
 
   expect(await post(one, ADDON)).toMatchObject({ answer: { status: "reconciled", operation: expect.any(String) } });
   expect(one.state().operations.list()[0]).toMatchObject({ kind: "apply", phase: "succeeded" });
@@ -45,6 +46,45 @@ test("an add-on: planned, applied as one operation, and then unchanged", async (
   expect(await post(one, `# only a comment\n${ADDON}`)).toMatchObject({ answer: { status: "unchanged", files: [] } });
   expect(one.fake.calls.length).toBe(calls);
   expect(one.state().operations.list()).toHaveLength(1);
+});
+
+test("what was changed by hand in the files that it replaces is said beforehand, and kept", async () => {
+  const one = service();
+  const config = "/etc/k0s/k0s.yaml";
+  const byHand = `${one.fake.text(config) ?? ""}# mine: do not lose\n`;
+  one.fake.put(config, byHand);
+  one.fake.put("/etc/corium/config.yaml", `${BEFORE}# mine too\n`);
+  one.fake.put("/etc/hosts", "changed, and not replaced by this\n");
+  const planned = await post(one, ADDON, { isDryRun: true });
+  const lines = planned.kind === "answer" ? planned.answer.consequences.filter((line) => line.includes("by hand")) : [];
+  const copies = lines.map((line) => /kept on the node as (\S+)$/.exec(line)?.[1] ?? "");
+  expect(lines.map((line) => line.split(" ")[0])).toEqual([config, "/etc/corium/config.yaml"]);
+  for (const copy of copies) expect(one.fake.text(copy)).toBeUndefined();
+  expect(await post(one, ADDON)).toMatchObject({ answer: { status: "reconciled" } });
+  expect(one.fake.text(config)).not.toContain("mine");
+  expect(copies.map((copy) => [one.fake.text(copy), one.fake.node(copy)?.mode])).toEqual([
+    [byHand, 0o600],
+    [`${BEFORE}# mine too\n`, 0o600],
+  ]);
+  // It is what was applied again: the next plan has nothing of the kind to say.
+  const next = await post(one, `${ADDON}upgrades: {automatic: download}\n`, { isDryRun: true });
+  expect(next.kind === "answer" && next.answer.consequences.join()).not.toContain("by hand");
+});
+
+test("kept copies are bounded, and the same edit is kept once", async () => {
+  const one = service();
+  for (let count = 0; count < 25; count += 1) {
+    const path = `/etc/k0s/by-hand-${count}`;
+    one.fake.put(path, `edit ${count}\n`);
+    const [first] = await findHandEdits(one.fake, "/var/lib/corium", [{ path, recorded: "x", content: undefined }]);
+    if (first === undefined) throw new Error("not found");
+    await one.fake.clock.sleep(1);
+    for (const again of [first, first])
+      expect((await keepHandEdits(one.fake, "/var/lib/corium", [again])).ok).toBe(true);
+  }
+  const names = one.fake.paths("/var/lib/corium/by-hand");
+  expect(names).toHaveLength(20);
+  expect(names.some((name) => name.includes("by-hand-0."))).toBe(false);
 });
 
 describe("refused without a trace", () => {
@@ -175,7 +215,7 @@ describe("an add-on that was dropped from the document", () => {
   test("the cluster is asked for nothing when nothing is dropped", async () => {
     const one = gateService(WITH);
     await post(one, WITH.replace('ingress"', 'ingress", version: 2.0.0'), { isDryRun: true });
-    expect(one.fake.calls).toEqual([]);
+    expect(one.fake.calls.filter((call) => call.startsWith("exec"))).toEqual([]);
   });
 });
 

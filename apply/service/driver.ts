@@ -8,7 +8,7 @@ import type { ControlPlane } from "../../k0s/cluster/model.ts";
 import { checkAuthority } from "../../pki/authority.ts";
 import { readOperatorCa } from "../../provision/operator-ca/driver.ts";
 import { changesContent, mayBeSeveral, ownOf } from "../cluster-content.ts";
-import { planOnNode } from "../live-plan/driver.ts";
+import { planOnNode, withHandEdits } from "../live-plan/driver.ts";
 import { runOperation } from "../operation/driver.ts";
 import type { ApplyPlan } from "../plan.ts";
 import { refusalOf } from "../refusal.ts";
@@ -48,14 +48,15 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
     isConfirmed: request.confirmWithinMs !== undefined,
   });
   // The leader, which is last, makes the releases: none of the others could wait for them.
-  const plan = request.isCoordinated === true ? { ...planned, charts: [] } : planned;
+  const gated = request.isCoordinated === true ? { ...planned, charts: [] } : planned;
   const handedOver = state.handover.done()?.stack;
-  const no = refusalOf(plan, { ...request, ...(handedOver === undefined ? {} : { handedOver }) });
+  const no = refusalOf(gated, { ...request, ...(handedOver === undefined ? {} : { handedOver }) });
   if (no !== undefined) return no;
   const isCoordinated = request.isCoordinated === true;
-  const several = await lookAround(dependencies, { document, baseline, plan, isCoordinated });
+  const several = await lookAround(dependencies, { document, baseline, plan: gated, isCoordinated });
   if (several.kind === "refused") return several;
   const { controlPlane } = several;
+  const plan = await withHandEdits(dependencies, gated, { baseline, text: request.document });
   const answer = {
     ...answerOf(plan, document, findings),
     ...(controlPlane === undefined ? {} : { controlPlane }),

@@ -171,7 +171,14 @@ describe("stories", () => {
     const looked = await story.type("diff node1 --dir /tmp/bob");
     expect([looked.status, looked.out.includes("featureGates")]).toEqual([5, false]);
     expect(looked.out).toContain("/etc/k0s/k0s.yaml was changed");
-    node.machine.put("/etc/k0s/k0s.yaml", config);
+
+    story.note("the next apply replaces it, says so, and keeps it");
+    write("node.yaml", withAddon);
+    const applied = await story.type("apply node1 --file node.yaml --yes");
+    const copy = /kept on the node as (\S+)/.exec(applied.out)?.[1] ?? "";
+    expect([applied.status, node.machine.text(copy)]).toEqual([0, byHand]);
+    expect(node.machine.text("/etc/k0s/k0s.yaml")).not.toContain("featureGates");
+    expect((await story.type("diff node1")).status).toBe(0);
     story.check("drift");
   });
 

@@ -6,6 +6,7 @@ import type { ApplyDependencies } from "../../apply/service/model.ts";
 import { parseDocument } from "../../config/load.ts";
 import { renderNode } from "../../provision/render.ts";
 import { isOver, type Operation } from "../../state/model.ts";
+import { sha256Of } from "../../state/documents.ts";
 import { openState, type State } from "../../state/open.ts";
 import { fakeHost, type FakeHost } from "./fake-host.ts";
 import { type FakeK0s, fakeK0s } from "./fake-k0s.ts";
@@ -43,7 +44,9 @@ export function gateService(before: string, k0s: FakeK0s = fakeK0s({ slowness: 0
   const fake = fakeHost({ programs: { k0s: k0s.program } });
   const { document } = parseDocument(before, { nowMs: fake.clock.nowMs() });
   if (document === undefined) throw new Error("not valid");
+  const rendered: Record<string, string> = {};
   for (const file of renderNode({ document, hostname: "n1", machineId: "m", addresses: {} }).files) {
+    rendered[file.path] = sha256Of(file.content);
     for (const path of kept(file.path)) fake.put(path, file.content, { mode: file.mode });
   }
   for (const path of kept("/etc/corium/config.yaml")) fake.put(path, before, { mode: 0o600 });
@@ -58,7 +61,7 @@ export function gateService(before: string, k0s: FakeK0s = fakeK0s({ slowness: 0
     journal: [],
   });
   fake.sync();
-  recordBaseline(state, before, { atMs: fake.clock.nowMs() });
+  recordBaseline(state, before, { rendered, atMs: fake.clock.nowMs() });
   state.meta.set("in-service-at-ms", "1");
   writeFileSync(paths.marker, "");
   const depend = (): ApplyDependencies => ({
