@@ -6,7 +6,7 @@ import { beginHandover } from "../../apply/handover/driver.ts";
 import { lookAtHandover, planHandover } from "../../apply/handover/look/driver.ts";
 import { freePort } from "../qemu/harness/vm.ts";
 import { testNeeding } from "../runner/needs.ts";
-import { APPLICATION_KIND, applicationYaml } from "../support/argo-cd.ts";
+import { APPLICATION_KIND, applicationObject } from "../support/argo-cd.ts";
 import { type ContractNode, openNode } from "./node.ts";
 import { openProgram, type Program, until } from "./program.ts";
 
@@ -175,16 +175,16 @@ describe("the hand-over of the CNI", () => {
       expect(await reason()).toBe("WaitingForArgoCD");
       await put(APPLICATION_KIND);
       expect(await reason()).toBe("WaitingForArgoCD");
-      await put(applicationYaml("cni", { sync: "OutOfSync", health: "Missing", isAutomated: false }));
+      await put(applicationObject("cni", { sync: "OutOfSync", health: "Missing", isAutomated: false }));
       expect(await reason()).toBe("WillNeverSync");
-      await put(applicationYaml("cni", { sync: "OutOfSync", health: "Missing" }));
+      await put(applicationObject("cni", { sync: "OutOfSync", health: "Missing" }));
       expect(await reason()).toBe("NotSynced");
-      await put(applicationYaml("cni", { sync: "Synced", health: "Progressing" }));
+      await put(applicationObject("cni", { sync: "Synced", health: "Progressing" }));
       expect(await reason()).toBe("NotHealthy");
       k0s.write("/etc/k0s/sim-faults/slow-kubectl", "600000 applications.argoproj.io");
       expect(await reason()).toBe("NoAnswer");
       k0s.write("/etc/k0s/sim-faults/slow-kubectl", "");
-      await put(applicationYaml("cni", { sync: "Synced", health: "Healthy" }));
+      await put(applicationObject("cni", { sync: "Synced", health: "Healthy" }));
       expect(await reason()).toBe("Synced");
     },
   );

@@ -1,7 +1,6 @@
-/** What Argo CD brings into a cluster, as far as a hand-over looks at it: the kind, and an Application. */
-import { stringify } from "yaml";
+/** What Argo CD brings into a cluster, as far as a hand-over looks at it, as JSON for kubectl: the kind, and an Application. */
 
-export const APPLICATION_KIND = stringify({
+export const APPLICATION_KIND = JSON.stringify({
   apiVersion: "apiextensions.k8s.io/v1",
   kind: "CustomResourceDefinition",
   metadata: { name: "applications.argoproj.io" },
@@ -13,7 +12,7 @@ export const APPLICATION_KIND = stringify({
   },
 });
 
-export function applicationYaml(
+export function applicationObject(
   name: string,
   {
     sync,
@@ -21,7 +20,7 @@ export function applicationYaml(
     isAutomated = true,
   }: { readonly sync: string; readonly health: string; readonly isAutomated?: boolean },
 ): string {
-  return stringify({
+  return JSON.stringify({
     apiVersion: "argoproj.io/v1alpha1",
     kind: "Application",
     metadata: { name, namespace: "argocd" },
