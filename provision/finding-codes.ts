@@ -43,6 +43,10 @@ export const PLANNING_CODES = {
     meaning: "what this node made is there, but not all of it",
     cure: "connect the missing disk; or give up what was on it with --wipe-own",
   },
+  "own-differs": {
+    meaning: "what this node made is there, but not as the document says now",
+    cure: "correct the document to what is there; or give up what is on it: wipe: true, and --wipe-own",
+  },
   adopted: {
     meaning: "storage of an earlier installation for this very purpose is taken over as it is",
     cure: "nothing to do",

@@ -62,6 +62,8 @@ export interface PlannedArray {
   readonly disks: readonly Disk[];
   /** As it is on the disks; absent when it is yet to be made. */
   readonly found?: MdArray;
+  /** As journalled. */
+  readonly madeAtMs?: number;
 }
 
 export const nothing: Part = {

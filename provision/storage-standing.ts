@@ -10,6 +10,7 @@ import { disksWithout, findArray, findOurArray } from "../raid/plan.ts";
 import type { Intent } from "../state/model.ts";
 import { describeIdentity, sameDisks } from "./identity.ts";
 import { standingOf } from "./install/standing.ts";
+import { lintOwnArray, lintOwnFilesystem } from "./own-lint.ts";
 
 export interface Standing {
   /** Neither consent nor a wipe is needed. */
@@ -34,6 +35,9 @@ export interface Begun {
   readonly uuid: string;
   readonly isOpen: boolean;
   readonly openedAtMs: number;
+  /** What was to be made. */
+  readonly filesystem?: string;
+  readonly unlock?: string;
 }
 
 /** `--wipe-own` is for what was made before it was given: what is made under it is ours again. */
@@ -47,13 +51,35 @@ export function begun(stepId: string, disks: readonly DiskIdentity[], intents: r
   const intent = intents.find((each) => each.stepId === stepId && sameDisks(each.disks, disks));
   const uuid = intent === undefined ? undefined : chosenUuid(intent);
   if (intent === undefined || uuid === undefined) return undefined;
-  return { uuid, isOpen: intent.closedAtMs === undefined, openedAtMs: intent.openedAtMs };
+  const [filesystem, unlock] = [textIn(intent, "filesystem"), textIn(intent, "unlock")];
+  return {
+    uuid,
+    isOpen: intent.closedAtMs === undefined,
+    openedAtMs: intent.openedAtMs,
+    ...(filesystem === undefined ? {} : { filesystem }),
+    ...(unlock === undefined ? {} : { unlock }),
+  };
 }
 
-function chosenUuid(intent: Intent): string | undefined {
-  const { uuid } = intent.step as { readonly uuid?: unknown };
-  return typeof uuid === "string" ? uuid : undefined;
+function textIn({ step }: Intent, key: string): string | undefined {
+  const value = (step as unknown as Readonly<Record<string, unknown>>)[key];
+  return typeof value === "string" ? value : undefined;
 }
+
+const chosenUuid = (intent: Intent): string | undefined => textIn(intent, "uuid");
+
+/**
+ * What is journalled of a filesystem inside an array or a volume. Where that was made anew under `--wipe-own`, an intent
+ * from before is of the one that is gone.
+ */
+export const insideOf = (
+  inside: Begun | undefined,
+  outside: Begun | undefined,
+  { ownLossSinceMs: since }: Pick<Records, "ownLossSinceMs">,
+): Begun | undefined =>
+  since !== undefined && (outside?.openedAtMs ?? 0) >= since && (inside?.openedAtMs ?? since) < since
+    ? undefined
+    : inside;
 
 const foreign = (findings: readonly Finding[], uuids: Partial<Standing> = {}): Standing => ({
   isOurs: false,
@@ -74,8 +100,9 @@ export const isWipeOpen = (stepId: string, disk: Disk, intents: readonly Intent[
     (each) => each.stepId === stepId && each.closedAtMs === undefined && sameDisks(each.disks, [disk.identity]),
   );
 
-export function diskStanding(spec: DiskSpec, path: string, disk: Disk, records: Records): Standing {
+export function diskStanding(spec: DiskSpec, field: string, disk: Disk, records: Records): Standing {
   const { owned, intents } = records;
+  const path = `${field}.device`;
   if (spec.filesystem === "none") {
     // Nothing of ours is on such a disk to tell it by: once blanked by us, it is left alone.
     const wiped = intents.find(
@@ -101,7 +128,10 @@ export function diskStanding(spec: DiskSpec, path: string, disk: Disk, records: 
   const recorded = intent?.isOpen === false ? intent.uuid : record?.uuid;
   const found = wholeFilesystem(disk);
   if (recorded !== undefined && !isLost) {
-    if (found?.uuid === recorded) return adopted({ filesystemUuid: recorded }, []);
+    if (found?.uuid === recorded) {
+      const what = `disk ${describeDisk(disk)}`;
+      return adopted({ filesystemUuid: recorded }, lintOwnFilesystem(what, field, spec.filesystem, found.type));
+    }
     const message = `filesystem ${recorded} that this node made for disk ${spec.name} is not on ${describeDisk(disk)}`;
     return foreign([incomplete(path, message)]);
   }
@@ -121,10 +151,14 @@ export function arrayStanding(spec: RaidSpec, field: string, disks: readonly Dis
   const identities = disks.map((disk) => disk.identity);
   const create = begun(`raid:${spec.name}:create`, identities, intents);
   const isLost = isOwnLost(spec, create, records);
-  const made = begun(`raid:${spec.name}:filesystem`, identities, intents);
+  const made = insideOf(begun(`raid:${spec.name}:filesystem`, identities, intents), create, records);
   const filesystem = made === undefined ? {} : { filesystemUuid: made.uuid };
   if (create?.isOpen === true && disks.every((disk) => isHalfMember(disk, create.uuid))) {
-    return resumed({ uuid: create.uuid, ...filesystem });
+    // Superblocks that power left are started as they are, whatever the document has become since.
+    const half = findArray(inventory, create.uuid);
+    const unlike = half === undefined ? [] : lintOwnArray(spec, field, half);
+    if (unlike.length === 0) return resumed({ uuid: create.uuid, ...filesystem });
+    if (!isLost) return adopted({ uuid: create.uuid }, unlike);
   }
   const record = owned.find(
     (each) => each.kind === "raid" && each.name === spec.name && sameDisks(each.disks, identities),
@@ -137,7 +171,9 @@ export function arrayStanding(spec: RaidSpec, field: string, disks: readonly Dis
       const message = `array ${spec.name} (${recorded}) is this node's, but is not on ${lacking.map(describeDisk).join(", ")}`;
       return foreign([incomplete(`${field}.devices`, message)]);
     }
-    return ownArray(spec, field, array, made ?? fromRecord(record));
+    const unlike = lintOwnArray(spec, field, array);
+    if (unlike.length > 0) return adopted({ uuid: array.uuid }, unlike);
+    return ownArray(spec, field, array, made ?? fromRecord(record?.uuid === recorded ? record : undefined));
   }
   const stranger = owned.find((each) => each.kind === "raid" && each.name === spec.name);
   const partial = stranger === undefined ? undefined : findArray(inventory, stranger.uuid);
@@ -163,9 +199,14 @@ const fromRecord = (record: OwnedStorage | undefined): Begun | undefined =>
 /** Our array; its filesystem may still have to be made, or to be made again. */
 function ownArray(spec: RaidSpec, field: string, array: MdArray, made: Begun | undefined): Standing {
   const there = { isOurs: true, isThere: true, uuid: array.uuid };
+  const found = array.filesystemUuid;
+  if (made?.isOpen !== true && found !== undefined && found === made?.uuid) {
+    const what = `array ${spec.name} (${array.uuid})`;
+    const unlike = lintOwnFilesystem(what, field, spec.filesystem, array.filesystemType ?? made.filesystem);
+    if (unlike.length > 0) return { ...there, hasFilesystem: true, findings: unlike };
+  }
   // What stands in an array without a filesystem of its own is the business of the volume on it.
   if (spec.filesystem === "none") return { ...there, hasFilesystem: true, findings: [] };
-  const found = array.filesystemUuid;
   if (made === undefined && found === undefined) return { ...there, hasFilesystem: false, findings: [] };
   if (made?.isOpen === true) return { ...there, hasFilesystem: false, filesystemUuid: made.uuid, findings: [] };
   if (made !== undefined && (found === undefined || found === made.uuid))
@@ -192,7 +233,10 @@ const adopted = (uuids: Partial<Standing>, findings: readonly Finding[]): Standi
 
 /** What an interrupted mkfs of ours leaves: nothing yet, or the filesystem under the UUID that was chosen. */
 const isHalfMade = (signature: Signature, filesystem: string, uuid: string): boolean =>
-  signature.type === filesystem && (signature.uuid === undefined || signature.uuid === uuid);
+  signature.uuid === undefined
+    ? signature.type === filesystem
+    : // Nobody has mounted it yet: it is made again, also as another kind that the document names since.
+      signature.uuid === uuid && (signature.type === "ext4" || signature.type === "xfs");
 
 /** What an interrupted `mdadm --create` of ours leaves on a member: nothing yet, or a superblock of that array. */
 const isHalfMember = (disk: Disk, uuid: string): boolean =>

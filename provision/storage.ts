@@ -21,7 +21,7 @@ import { assembleStep, configStep, createStep, findArray } from "../raid/plan.ts
 import { mountStep } from "./mount-plan.ts";
 import type { Part, StorageInput, StorageStep } from "./storage-part.ts";
 import { claimed, nothing, resolve, wipeOf } from "./storage-part.ts";
-import { arrayStanding, diskStanding, incomplete } from "./storage-standing.ts";
+import { arrayStanding, begun, diskStanding, incomplete } from "./storage-standing.ts";
 import { planVolume } from "./volume-plan.ts";
 
 export type { StorageInput, StorageStep };
@@ -81,7 +81,7 @@ function planDisk(spec: DiskSpec, field: string, input: StorageInput): Part {
   const resolved = resolve([spec.device], `${field}.device`, () => `${field}.device`, input.inventory);
   const [disk] = resolved.disks;
   if (disk === undefined) return { ...nothing, findings: resolved.findings };
-  const standing = diskStanding(spec, `${field}.device`, disk, input);
+  const standing = diskStanding(spec, field, disk, input);
   const part = { ...nothing, ...claimed([disk], () => `${field}.device`, spec.wipe, standing, resolved.findings) };
   const wipes = wipeOf(`disk:${spec.name}:wipe`, disk, spec, standing, input);
   if (spec.filesystem === "none") {
@@ -135,7 +135,14 @@ function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
   const identities = disks.map((disk) => disk.identity);
   const own = { kind: "raid", name: spec.name, uuid, disks: identities } as const;
   const found = standing.isThere ? findArray(input.inventory, uuid) : undefined;
-  const array = { name: spec.name, uuid, disks, ...(found === undefined ? {} : { found }) };
+  const created = begun(`raid:${spec.name}:create`, identities, input.intents);
+  const array = {
+    name: spec.name,
+    uuid,
+    disks,
+    ...(found === undefined ? {} : { found }),
+    ...(created === undefined ? {} : { madeAtMs: created.openedAtMs }),
+  };
   if (spec.filesystem === "none") return { ...part, wipes, arrays, owned: [own], array };
 
   const { filesystem } = spec;

@@ -27,7 +27,7 @@ export function planVolume(spec: LuksSpec, field: string, arrays: readonly Plann
     // Refused already, with the array.
     if (array === undefined) return { ...nothing, findings: tpm };
     const place = arrayPlace(array);
-    const standing = volumeStanding(spec, path, place, input);
+    const standing = volumeStanding(spec, field, place, input);
     const device = { path: arrayPath(array.uuid) };
     return { ...nothing, findings: [...tpm, ...standing.findings], ...build(spec, device, place, standing, input) };
   }
@@ -35,7 +35,7 @@ export function planVolume(spec: LuksSpec, field: string, arrays: readonly Plann
   const [disk] = resolved.disks;
   if (disk === undefined) return { ...nothing, findings: [...tpm, ...resolved.findings] };
   const place = diskPlace(disk);
-  const standing = volumeStanding(spec, path, place, input);
+  const standing = volumeStanding(spec, field, place, input);
   return {
     ...nothing,
     ...claimed([disk], () => path, spec.wipe, standing, [...tpm, ...resolved.findings]),

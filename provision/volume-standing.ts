@@ -9,7 +9,8 @@ import { mdUuid } from "../raid/argv.ts";
 import { sameDisks } from "./identity.ts";
 import type { PlannedArray, StorageInput } from "./storage-part.ts";
 import type { Begun } from "./storage-standing.ts";
-import { adoption, begun, guardOwn, incomplete, isOwnLost, madeUuids } from "./storage-standing.ts";
+import { lintOwnFilesystem, lintOwnUnlock } from "./own-lint.ts";
+import { adoption, begun, guardOwn, incomplete, insideOf, isOwnLost, madeUuids } from "./storage-standing.ts";
 
 export interface VolumeStanding {
   /** Neither consent nor a wipe is needed. */
@@ -34,6 +35,8 @@ export interface VolumePlace {
   /** Everything there carries this UUID, or none yet: what an interrupted format of ours leaves. */
   readonly mayBeHalf: (uuid: string) => boolean;
   readonly contentUuid?: string;
+  /** Of an array: when it was made. Absent: it is yet to be made, or nobody knows. */
+  readonly madeAtMs?: number;
   /** An array that is not there yet. */
   readonly isMadeAnew: boolean;
 }
@@ -59,17 +62,21 @@ export function diskPlace(disk: Disk): VolumePlace {
 }
 
 /** What shows in an array that we made is ours, or of a life before it: nobody else writes there. */
-export function arrayPlace({ name, disks, found }: PlannedArray): VolumePlace {
+export function arrayPlace({ name, disks, found, madeAtMs }: PlannedArray): VolumePlace {
   const uuid = found?.filesystemUuid;
   return {
     name: `array ${name}`,
     disks: disks.map((disk) => disk.identity),
     isMadeAnew: found === undefined,
+    ...(madeAtMs === undefined ? {} : { madeAtMs }),
     ...(uuid === undefined ? {} : { contentUuid: uuid }),
     ...(uuid !== undefined && found?.filesystemType === LUKS ? { headerUuid: uuid } : {}),
     mayBeHalf: () => true,
   };
 }
+
+const isAnew = ({ isMadeAnew, madeAtMs }: VolumePlace, { ownLossSinceMs: since }: StorageInput): boolean =>
+  isMadeAnew || (since !== undefined && madeAtMs !== undefined && madeAtMs >= since);
 
 const foreign = (findings: readonly Finding[], uuids: Partial<VolumeStanding> = {}): VolumeStanding => ({
   isOurs: false,
@@ -82,17 +89,17 @@ const foreign = (findings: readonly Finding[], uuids: Partial<VolumeStanding> = 
 
 export function volumeStanding(
   spec: LuksSpec,
-  path: string,
+  field: string,
   place: VolumePlace,
   records: StorageInput,
 ): VolumeStanding {
   const { name } = spec;
   const { owned, intents } = records;
+  const path = `${field}.device`;
   const format = begun(`luks:${name}:format`, place.disks, intents);
-  const made = begun(`luks:${name}:filesystem`, place.disks, intents);
+  const made = insideOf(begun(`luks:${name}:filesystem`, place.disks, intents), format, records);
   // With an array that is made anew goes what was on it.
-  const isMadeAnew = records.ownLossSinceMs !== undefined && place.isMadeAnew;
-  const isLost = isMadeAnew || isOwnLost(spec, format, records);
+  const isLost = isOwnLost({ wipe: spec.wipe || isAnew(place, records) }, format, records);
   const chosen = made === undefined ? {} : { filesystemUuid: made.uuid };
   if (format?.isOpen === true && place.mayBeHalf(format.uuid))
     return { ...foreign([]), isOurs: true, uuid: format.uuid, ...chosen };
@@ -100,7 +107,16 @@ export function volumeStanding(
   const record = owned.find((each) => each.kind === "luks" && each.name === name && sameDisks(each.disks, place.disks));
   const recorded = format?.isOpen === false ? format.uuid : record?.uuid;
   if (recorded !== undefined && !isLost) {
-    if (place.headerUuid === recorded) return ownVolume(recorded, made ?? fromRecord(record));
+    if (place.headerUuid === recorded) {
+      const findings = [
+        ...lintOwnUnlock(spec, field, recorded, format?.unlock),
+        ...(made?.isOpen === false
+          ? lintOwnFilesystem(`volume ${name} (${recorded})`, field, spec.filesystem, made.filesystem)
+          : []),
+      ];
+      const inside = made ?? fromRecord(record?.uuid === recorded ? record : undefined);
+      return { ...ownVolume(recorded, inside), findings };
+    }
     const message = `volume ${name} (${recorded}) is this node's, but its header is not on ${place.name}`;
     return foreign([incomplete(path, message)]);
   }

@@ -30,6 +30,7 @@ export function findOurArray(
       array.name === spec.name &&
       array.level === levelName(spec.level) &&
       array.label === label &&
+      (array.filesystemType ?? spec.filesystem) === spec.filesystem &&
       array.filesystemUuid !== undefined &&
       array.expectedMembers === spec.devices.length &&
       array.memberPaths.length === disks.length &&

@@ -25,8 +25,13 @@ const inArray = (inventory: Inventory, uuid: string, edit: (array: MdArray) => M
   arrays: inventory.arrays.map((array) => (array.uuid === uuid ? edit(array) : array)),
 });
 
+const arrayOf = (path: string): string | undefined => /md-uuid-(.*)$/.exec(path)?.[1];
+
 /** A header of ours; of the volume behind it nothing is shown. */
 function afterFormat(inventory: Inventory, step: FormatStep, isWhole: boolean): Inventory {
+  const array = arrayOf(step.device.path);
+  if (array !== undefined)
+    return inArray(inventory, array, (each) => ({ ...each, filesystemUuid: step.uuid, filesystemType: "crypto_LUKS" }));
   return change(inventory, [step.device.path], (disk) => ({
     ...disk,
     signatures: [signature(disk, "crypto_LUKS", step.uuid, isWhole ? step.label : undefined)],
@@ -76,11 +81,16 @@ export function afterStep(inventory: Inventory, step: StorageStep, isWhole: bool
       return { ...marked, arrays: [...marked.arrays.filter((each) => each.uuid !== step.uuid), array] };
     }
     case "disk:filesystem": {
-      const array = /md-uuid-(.*)$/.exec(step.device.path)?.[1];
+      const array = arrayOf(step.device.path);
       // The label is set last of all.
       const label = isWhole ? { label: step.label } : {};
       if (array !== undefined)
-        return inArray(inventory, array, (each) => ({ ...each, filesystemUuid: step.uuid, ...label }));
+        return inArray(inventory, array, (each) => ({
+          ...each,
+          filesystemUuid: step.uuid,
+          filesystemType: step.filesystem,
+          ...label,
+        }));
       return change(inventory, [step.device.path], (disk) => ({
         ...disk,
         signatures: [signature(disk, step.filesystem, step.uuid, isWhole ? step.label : undefined)],
