@@ -3,9 +3,9 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { readAt } from "./disk.ts";
 import type { Finished } from "./cut-install.ts";
-import { finishedDisk } from "./cut-install.ts";
+import { checkInstallCut, finishedDisk } from "./cut-install.ts";
 import { liveBoot, type TestImage } from "./image.ts";
-import { readGpt } from "./gpt.ts";
+import { type GptPartition, readGpt } from "./gpt.ts";
 import { ReplayedImage } from "./replayed-image.ts";
 import { INSTALL_DOCUMENT } from "./installed.ts";
 import { withVm } from "./vm.ts";
@@ -20,11 +20,16 @@ export interface CutBoot {
   readonly directory: string;
 }
 
-/** Ends with the machine's restart; the disk then has the same names and UUIDs as without the cut. */
+/**
+ * Ends with the machine's restart; the disk then has the same names and UUIDs as without the cut. Where nothing had been
+ * written yet there was nothing to go on with: names and places are the same, the UUIDs those of a new installation.
+ */
 export async function bootInstallCut({ image, log, cut, sizeBytes, finished, directory }: CutBoot): Promise<void> {
   const replayed = new ReplayedImage(log);
   replayed.cutAt(cut);
-  const path = replayed.view(0, sizeBytes).extract(join(directory, `cut-${cut.at}.raw`));
+  const view = replayed.view(0, sizeBytes);
+  const { found } = await checkInstallCut(view, finished, directory);
+  const path = view.extract(join(directory, `cut-${cut.at}.raw`));
   const disks = [{ serial: "system", path }];
   const live = liveBoot(image, { document: INSTALL_DOCUMENT });
   await withVm({ name: `cut-${cut.at}`, memoryMiB: 1536, disks, isRebootExit: true, ...live }, async (vm) => {
@@ -32,11 +37,13 @@ export async function bootInstallCut({ image, log, cut, sizeBytes, finished, dir
     await vm.waitExit(120_000);
   });
   const table = readGpt((offset, length) => readAt(path, offset, length), sizeBytes);
+  const seen = (partitions: readonly GptPartition[] | undefined): string =>
+    JSON.stringify(found === "blank" ? partitions?.map((each) => ({ ...each, partUuid: "new" })) : partitions);
   const wanted = finishedDisk(finished.view).partitions;
-  if (
-    JSON.stringify(table.primary) !== JSON.stringify(wanted) ||
-    JSON.stringify(table.backup) !== JSON.stringify(wanted)
-  )
-    throw new Error(`cut at ${cut.at}: the table is ${JSON.stringify(table)} instead of ${JSON.stringify(wanted)}`);
+  const isWhole = JSON.stringify(table.primary) === JSON.stringify(table.backup);
+  if (!isWhole || seen(table.primary) !== seen(wanted))
+    throw new Error(
+      `cut at ${cut.at} (${found}): the table is ${JSON.stringify(table)} instead of ${JSON.stringify(wanted)}`,
+    );
   rmSync(path);
 }
