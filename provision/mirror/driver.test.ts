@@ -49,6 +49,14 @@ function machine() {
 
 const { "mirror:join": join, "mirror:rebuild": rebuild } = systemReplaceExecutors;
 
+test("mdadm takes no path as long as md-uuid-…: the arrays are named to it as the kernel does", async () => {
+  const { host, context } = machine();
+  await join.run(joined, context);
+  const changing = host.calls.filter((call) => /mdadm .*(--add|--readwrite|--remove)/.test(call));
+  expect(changing.length).toBeGreaterThan(0);
+  expect(changing.filter((call) => !/mdadm \/dev\/md12\d --|mdadm --readwrite \/dev\/md12\d$/.test(call))).toEqual([]);
+});
+
 test("a blank disk becomes a member of every array once, and is made bootable when it has everything", async () => {
   const { host, context, second, show, said } = machine();
   expect(await join.check(joined, context)).toEqual({ ok: true, value: "todo" });

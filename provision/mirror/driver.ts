@@ -22,16 +22,17 @@ export const systemReplaceExecutors: Executors<ReplacementStep> = {
   "disk:wipe": diskExecutors["disk:wipe"],
   "install:partition": partitionExecutor,
   "mirror:join": {
-    argv: ({ members }) => members.map(({ arrayUuid, partUuid }) => addArgv(arrayUuid, partUuid)),
+    argv: ({ members }) => members.map(({ name, partUuid }) => addArgv(`/dev/md/${name}`, partUuid)),
     check: checkJoined,
     run: join,
   },
   "mirror:rebuild": { argv: () => [], check: checkRebuilt, run: rebuild },
 };
 
-const addArgv = (arrayUuid: string, partUuid: string): readonly string[] => [
+/** `array`: a short name of it. mdadm 4.4 changes nothing that it is given as `/dev/disk/by-id/md-uuid-…`. */
+const addArgv = (array: string, partUuid: string): readonly string[] => [
   "mdadm",
-  arrayPath(arrayUuid),
+  array,
   "--add",
   partitionPath(partUuid),
 ];
@@ -53,7 +54,9 @@ async function checkJoined({ members }: MirrorJoinStep, { host }: StepContext): 
 async function join({ members }: MirrorJoinStep, { host }: StepContext): Promise<Result<void, AppError>> {
   for (const { name, arrayUuid, partUuid } of members) {
     if (await isMember(host, arrayUuid, partUuid)) continue;
-    const array = arrayPath(arrayUuid);
+    const running = await host.files.realpath(arrayPath(arrayUuid));
+    if (!running.ok) return fail("mirror", `array ${name} does not run`, { cause: running.error });
+    const array = running.value;
     // Whoever is gone or broken leaves its place; there may be nobody, and that is no failure.
     for (const who of [
       ["--fail", "detached", "--remove", "detached"],
@@ -69,7 +72,7 @@ async function join({ members }: MirrorJoinStep, { host }: StepContext): Promise
       const cleared = await tool(host, ["mdadm", "--zero-superblock", path]);
       if (!cleared.ok) return cleared;
     }
-    const added = await tool(host, addArgv(arrayUuid, partUuid));
+    const added = await tool(host, addArgv(array, partUuid));
     if (!added.ok) return fail("mirror", `the disk can't become part of array ${name}`, { cause: added.error });
   }
   const state = members.find(({ name }) => name === "corium-state");

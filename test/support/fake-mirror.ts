@@ -96,7 +96,7 @@ export function fakeMirror(env: string): FakeMirror {
       })),
     });
 
-  const mdadm = (argv: readonly string[]): string | { exitCode: number; stdout?: string } => {
+  const mdadm = (argv: readonly string[]): string | { exitCode: number; stdout?: string; stderr?: string } => {
     const path = argv.at(-1) ?? "";
     const found = diskOf(path);
     if (argv.includes("--examine")) {
@@ -111,6 +111,12 @@ export function fakeMirror(env: string): FakeMirror {
       const role = MIRRORED_ROLES.find((each) => path.endsWith(arrayUuidOf(INSTALLATION, each))) ?? "data";
       const members = disks.filter(({ state }) => state !== "out").map(({ name }) => `${name}${numberOf(role)}`);
       return members.map((each, at) => `MD_DEVICE_${each}_ROLE=${at}\nMD_DEVICE_${each}_DEV=/dev/${each}\n`).join("");
+    }
+    // As mdadm 4.4 does: what it shall change goes by a short name.
+    const long = argv.find((word) => word.startsWith("/dev/disk/by-id/md-uuid-"));
+    if (long !== undefined) {
+      const stderr = `mdadm: Value "${long}" cannot be set as devname. Reason: Too long or empty.`;
+      return { exitCode: 1, stderr };
     }
     if (argv.includes("--zero-superblock")) return "";
     if (argv.includes("--readwrite")) {
@@ -202,6 +208,9 @@ export function fakeMirror(env: string): FakeMirror {
     }
     MIRRORED_ROLES.forEach((role, at) => {
       const array = `/sys/block/md${120 + at}/md`;
+      const link = `/dev/disk/by-id/md-uuid-${arrayUuidOf(INSTALLATION, role)}`;
+      host.put(link, "", { kind: "symlink", target: `/dev/md${120 + at}` });
+      host.put(`/dev/md${120 + at}`, "");
       host.put(`${array}/array_state`, written.has(`/dev/md${120 + at}`) ? "clean\n" : "read-auto\n");
       host.put(`${array}/uuid`, `${guidOf(arrayUuidOf(INSTALLATION, role).replaceAll(":", ""))}\n`);
       for (const { name, state } of disks.filter((each) => each.state !== "out"))
