@@ -1,3 +1,4 @@
+import type { OperationKind } from "../../state/model.ts";
 import { json, problem } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 
@@ -21,6 +22,9 @@ export const LIFECYCLE_ROUTES: readonly Route[] = [
   },
 ];
 
+/** They take minutes, and leave k0s as it should be. */
+const WAITED_FOR: readonly OperationKind[] = ["apply", "handover"];
+
 const WAYS = {
   reboot: { verb: "reboot", says: "restarts", could: "restart" },
   shutdown: { verb: "poweroff", says: "is switched off", could: "switch off" },
@@ -33,7 +37,7 @@ async function leave({ services, requester }: RouteContext, way: Way): Promise<R
   const bootstrap = await services.bootstrap.state();
   const begun = state.operations.begin({ kind: way, requester, version: services.version, atMs });
   // A bootstrap that only waits is no reason: it waits again after the boot.
-  if (!begun.ok && !(begun.error.running.kind !== "apply" && bootstrap !== "running")) {
+  if (!begun.ok && (WAITED_FOR.includes(begun.error.running.kind) || bootstrap === "running")) {
     const { id, kind } = begun.error.running;
     return problem(409, `operation ${id} (${kind}) is running; wait for it`, { reason: "busy", operation: id });
   }
