@@ -7,6 +7,7 @@ import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
 import { serveApply } from "../apply/service/driver.ts";
 import { newCaOf, resumeApply } from "../apply/waiting/driver.ts";
+import { rerender } from "../apply/rerender/driver.ts";
 import { readInventory } from "../disks/driver.ts";
 import { judgeDisk } from "../disks/select.ts";
 import { hardwareReader } from "../host/hardware.ts";
@@ -151,6 +152,8 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     // The unit is ordered before k0s: what an apply left half written is put back before anything reads it.
     const cut = { ...gate, say: (line: string) => say(`corium serve: ${line}`) };
     recovering = (await recoverCutApplies(cut, AbortSignal.any([io.signal, ending.signal]))).waiting;
+    // Elsewhere than on a node its files are somebody else's.
+    if (options.isNode && boot?.mode === "disk" && recovering === undefined) await rerender(gate);
   }
 
   const booted = boot === undefined ? {} : { boot };

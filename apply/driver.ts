@@ -201,7 +201,7 @@ async function prepare(
 }
 
 /** The VRRP password can't change in service, and its source may be gone: the file in place has it. */
-async function withStoredSecrets(
+export async function withStoredSecrets(
   host: Host,
   secrets: ReadonlyMap<string, Secret>,
 ): Promise<Result<ReadonlyMap<string, Secret>, AppError>> {
@@ -233,7 +233,7 @@ async function change(
     const dropped = await dropTimers(host, record.timers.gone);
     if (!dropped.ok) return dropped;
     for (const one of changes) {
-      const done = one.action === "remove" ? await host.files.remove(one.path) : await write(host, one.file);
+      const done = one.action === "remove" ? await host.files.remove(one.path) : await writeRendered(host, one.file);
       if (!done.ok) return done;
     }
     const isChanged = changes.some(({ path }) => isUnitPath(path));
@@ -246,7 +246,10 @@ async function change(
   return restart(request, ports, record);
 }
 
-const write = (host: Host, { path, content, mode, owner }: RenderedFile): Promise<Result<void, AppError>> =>
+export const writeRendered = (
+  host: Host,
+  { path, content, mode, owner }: RenderedFile,
+): Promise<Result<void, AppError>> =>
   host.files.write(path, content, { mode, ...(owner === undefined ? {} : { owner }) });
 
 function digestsAfter(before: RenderedDigests, changes: readonly FileChange[]): RenderedDigests {

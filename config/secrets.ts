@@ -40,6 +40,12 @@ export function secretFields(document: Document): readonly SecretField[] {
   return fields;
 }
 
+/** Those that the document holds itself, by field path. */
+export const inlineSecrets = (document: Document): ReadonlyMap<string, Secret> =>
+  new Map(
+    secretFields(document).flatMap(({ path, inline }) => (inline === undefined ? [] : [[path, inline] as const])),
+  );
+
 interface SecretContext {
   readonly role?: Role;
   readonly endpoint?: string;

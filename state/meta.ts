@@ -19,6 +19,8 @@ export type MetaKey =
   | "reminded-of-recovery"
   /** Boot in which it was said that other installed systems are in the machine. */
   | "said-other-systems"
+  /** The last render of its own (apply/rerender): operation, and the version of its renderer. */
+  | "rendered"
   /** How it stands with the hand-over of the CNI, and that it was handed over (state/handover.ts). */
   | "handover"
   | "handed-over"

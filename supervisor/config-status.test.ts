@@ -205,13 +205,21 @@ describe("pending", () => {
     const same = node(HA, newer);
     expect(codes(await same.look())).toEqual(["renderer-changed reboot-free"]);
     const one = node(PLAIN + MANIFEST, newer);
-    one.host.put("/etc/hosts", "of the old renderer\n");
+    const recorded = one.state.baseline.get();
+    if (recorded === undefined) throw new Error("no baseline");
+    const made = (path: string) => {
+      one.host.put(path, "of the old renderer\n");
+      const rendered = { ...recorded.rendered, [path]: sha256Of("of the old renderer\n") };
+      one.state.baseline.set({ ...recorded, rendered, atMs: recorded.atMs + path.length });
+    };
+    made("/etc/hosts");
     const [reason] = await one.look();
     expect(codes(reason === undefined ? [] : [reason])).toEqual(["renderer-changed needs-reboot"]);
     expect(reason?.message).toContain("/etc/hosts");
-    one.host.put("/etc/hosts", documentFile(PLAIN + MANIFEST, "/etc/hosts"));
-    one.host.put(K0S_YAML, "of the old renderer\n");
-    expect(codes(await one.look())[0]).toBe("renderer-changed restarts-k0s");
+    made(K0S_YAML);
+    expect(codes(await one.look())).toEqual(["renderer-changed restarts-k0s", "file-changed"]);
+    // Of /etc/hosts, which is of the old renderer on the disk alone now.
+    expect((await one.look())[1]?.path).toBe("/etc/hosts");
   });
 
   test("the node is pending exactly when the hash of what rendering reads is another one", async () => {
@@ -242,13 +250,6 @@ describe("pending", () => {
     expect(codes(await one.look(here))).toEqual(["secret-changed unsupported"]);
   });
 });
-
-const documentFile = (text: string, path: string): string =>
-  expectedNode({
-    document: documentOf(text),
-    node: { hostname: "n1", machineId: "m", addresses: {} },
-    owned: [],
-  }).files.get(path)?.content ?? "";
 
 describe("drifted", () => {
   test("each file that was changed by hand is named with its diff, and nothing is written", async () => {

@@ -5,7 +5,7 @@ import type { ExpectedNode } from "../apply/expected.ts";
 import { handEditDiff, withPlaceholders } from "../apply/hand-edit.ts";
 import type { Document } from "../config/document.ts";
 import { parseUnit } from "../k0s/parse.ts";
-import { K0S_MANIFESTS, UNIT_FOLDER } from "../k0s/paths.ts";
+import { K0S_CONFIG, K0S_MANIFESTS, UNIT_FOLDER } from "../k0s/paths.ts";
 import { isSameCommand } from "../k0s/unit.ts";
 import type { ReplacedDisk } from "../kit/disk.ts";
 import type { Host } from "../kit/ports.ts";
@@ -74,8 +74,8 @@ function diffOf(
 }
 
 /**
- * What this release renders otherwise than it is on the node: with the secrets of k0s.yaml put aside; files that are
- * nothing but a secret are of the first boot.
+ * What this release renders otherwise than was recorded. A file with a secret in it is compared with what is there, the
+ * secret put aside; one that is nothing but a secret is of the first boot.
  */
 export async function differingFiles(host: Host, recorded: Recorded): Promise<readonly string[]> {
   const { baseline, expected, fingerprintKey } = recorded;
@@ -83,7 +83,11 @@ export async function differingFiles(host: Host, recorded: Recorded): Promise<re
   const { secretFingerprints } = baseline;
   const differing = ownPaths(recorded).filter((path) => !expected.files.has(path));
   for (const [path, { content }] of expected.files) {
-    if (/^<secret:[^>]+>\n?$/.test(content)) continue;
+    if (!content.includes("<secret:")) {
+      if (sha256Of(content) !== baseline.rendered[path]) differing.push(path);
+      continue;
+    }
+    if (path !== K0S_CONFIG) continue;
     const found = await host.files.readText(path, { maxBytes: MAX_BYTES });
     const text = found.ok ? withPlaceholders(found.value, { secretFingerprints, fingerprintKey }) : undefined;
     if (text !== content) differing.push(path);

@@ -1,5 +1,5 @@
 /** One apply as an operation: begun, carried out, waiting where it has to, and ended with what became of it. */
-import { secretFields } from "../../config/secrets.ts";
+import { inlineSecrets, secretFields } from "../../config/secrets.ts";
 import type { Document } from "../../config/document.ts";
 import { type AppError, appError, fail, formatError } from "../../kit/app-error.ts";
 import { ok, type Result } from "../../kit/result.ts";
@@ -175,11 +175,6 @@ export async function goOnWaiting(dependencies: ApplyDependencies): Promise<void
     });
   }
 }
-
-const inlineSecrets = (document: Document): ReadonlyMap<string, Secret> =>
-  new Map(
-    secretFields(document).flatMap(({ path, inline }) => (inline === undefined ? [] : [[path, inline] as const])),
-  );
 
 const fieldsOf = (document: Document): ReadonlySet<string> => new Set(secretFields(document).map(({ path }) => path));
 

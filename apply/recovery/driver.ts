@@ -1,11 +1,12 @@
 /** What a crash or a power cut left of applies, at the start of the program and before each apply. */
 import { mountPointsOf } from "../../config/mount-points.ts";
 import { type AppError, appError } from "../../kit/app-error.ts";
-import { err, type Result } from "../../kit/result.ts";
+import { err, ok, type Result } from "../../kit/result.ts";
 import type { Operation } from "../../state/model.ts";
 import { isOver } from "../../state/model.ts";
 import { isAwaited } from "../confirmation.ts";
 import { finishRecorded } from "../driver.ts";
+import { parseRenderRecord, renderMark } from "../rerender/model.ts";
 import type { ApplyDependencies } from "../service/model.ts";
 import { readRecords, type Recovery, recoverApply } from "../undo/driver.ts";
 import type { UndoRecord } from "../undo/model.ts";
@@ -17,21 +18,26 @@ import type { UndoRecord } from "../undo/model.ts";
 export async function recoverApplies(dependencies: ApplyDependencies): Promise<Result<readonly Recovery[], AppError>> {
   const { host, paths, state } = dependencies;
   const baseline = state.baseline.get();
+  const render = parseRenderRecord(state.meta.get("rendered"));
+  // A render of its own writes no source 1: recorded, there is nothing left to finish.
+  const rendered = render === undefined ? undefined : renderMark(render.operation);
   const recovered = await recoverApply({
     host,
     stateDir: paths.stateDir,
     mountPoints: baseline === undefined ? [] : mountPointsIn(dependencies, baseline.document.text),
-    isRecorded: (hash) => baseline?.document.sha256 === hash,
+    isRecorded: (hash) => baseline?.document.sha256 === hash || hash === rendered,
     isAwaited: (record) => isAwaitedHere(dependencies, record),
     finish: (hash) =>
-      baseline === undefined
-        ? Promise.resolve(err(appError("undo", "there is no baseline")))
-        : finishRecorded({ host, paths }, baseline.document, hash),
+      hash === rendered
+        ? Promise.resolve(ok(undefined))
+        : baseline === undefined
+          ? Promise.resolve(err(appError("undo", "there is no baseline")))
+          : finishRecorded({ host, paths }, baseline.document, hash),
   });
   if (!recovered.ok) return recovered;
   const records = await readRecords(host, paths.stateDir);
   if (!records.ok) return records;
-  for (const operation of state.operations.abandoned().filter(({ kind }) => kind === "apply")) {
+  for (const operation of state.operations.abandoned().filter(({ kind }) => kind === "apply" || kind === "render")) {
     const record = records.value.find((one) => one.operation === operation.id);
     if (record !== undefined && isAwaitedHere(dependencies, record)) continue;
     const recovery = recovered.value.find((one) => one.operation === operation.id);
@@ -55,7 +61,7 @@ function mountPointsIn({ host, parse }: ApplyDependencies, text: string): readon
 /** By its undo record, which is closed by now: also when only the operation's own end was missing. */
 function endAbandoned(
   { host, state }: ApplyDependencies,
-  { id }: Operation,
+  { id, kind }: Operation,
   { record, wasAwaited }: { readonly record: UndoRecord | undefined; readonly wasAwaited: boolean },
 ): void {
   const atMs = host.clock.nowMs();
@@ -64,7 +70,7 @@ function endAbandoned(
   const why = wasAwaited ? "it was not confirmed before the node or its program stopped" : STOPPED;
   const failureReason = `${why}; ${became}`;
   state.operations.end(id, phase === "succeeded" ? { phase } : { phase, failureReason }, atMs);
-  const message = `the apply ${id} was cut off; ${became}`;
+  const message = `the ${kind} ${id} was cut off; ${became}`;
   state.events.add({ atMs, kind: "apply-recovered", severity: "warning", message });
 }
 
