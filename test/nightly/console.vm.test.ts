@@ -90,7 +90,9 @@ test(
         await install(vm);
         await reKey(vm);
         await second.enroll(vm, "claimed", BOOT_MS);
-        await vm.console.expect(/phase: maintenance \(slot A\)/, BOOT_MS, { fromStart: true });
+        await vm.console.expect(/re-keyed at the rescue menu[^]*waiting: a document with a role/, BOOT_MS, {
+          fromStart: true,
+        });
         await shell.waitReady(BOOT_MS);
         expect(await shell.must("systemctl is-active corium-rescue@ttyS0 || true")).toBe("inactive");
         expect(await second.must(["audit", "claimed"])).toContain("rescue re-key");
