@@ -2,6 +2,7 @@
 import type { Role } from "../config/document.ts";
 import { parseDocument } from "../config/load.ts";
 import { listedK0sVersions } from "../iso/k0s-lock.ts";
+import { SYSTEM_ARRAY } from "../iso/mirror/report.ts";
 import { redactPlain } from "../config/redact.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
@@ -373,7 +374,8 @@ function keepMirror(installation: string, host: Host, state: State, { signal, er
   const tell: MirrorWatch["tell"] = (severity, message) => {
     if (!signal.aborted) state.events.add({ atMs: host.clock.nowMs(), kind: "mirror", severity, message });
   };
-  watchMirror({ host, installation, tell }, signal).catch((thrown: unknown) => {
+  const isReplaced = (): boolean => state.replacements.open()?.array === SYSTEM_ARRAY;
+  watchMirror({ host, installation, tell, isReplaced }, signal).catch((thrown: unknown) => {
     err(`corium serve: nobody looks after the mirror of the system any more: ${String(thrown)}\n`);
   });
 }

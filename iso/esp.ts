@@ -56,6 +56,18 @@ export async function must(
   );
 }
 
+const BUSY_TRIES = 50;
+const BUSY_AGAIN_MS = 200;
+
+/** Whoever asks how full the file systems are holds each of them for a moment: `target is busy` is waited for. */
+async function unmount(host: Runner, folder: string): Promise<Result<void, AppError>> {
+  for (let tries = 1; ; tries += 1) {
+    const done = await must(host, ["umount", folder], "the ESP can't be unmounted");
+    if (done.ok || tries >= BUSY_TRIES || !done.error.message.includes("busy")) return done;
+    await host.clock.sleep(BUSY_AGAIN_MS);
+  }
+}
+
 /** The ESP is mounted only for the moment: after a power cut a mounted FAT says it was not cleanly unmounted. */
 export async function withEsp<T>(
   host: Runner,
@@ -70,7 +82,7 @@ export async function withEsp<T>(
   const mounted = await must(host, ["mount", "-t", "vfat", "-o", options, device, folder], "the ESP can't be mounted");
   if (!mounted.ok) return mounted;
   const result = await use(folder);
-  const unmounted = await must(host, ["umount", folder], "the ESP can't be unmounted");
+  const unmounted = await unmount(host, folder);
   return result.ok && !unmounted.ok ? unmounted : result;
 }
 

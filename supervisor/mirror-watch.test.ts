@@ -51,6 +51,38 @@ describe("a mirrored system", () => {
     expect(host.calls.filter((call) => call.startsWith("exec"))).toHaveLength(before);
   });
 
+  test("a disk of it is being replaced: its members are not taken back by two at once", async () => {
+    const mirror = machine();
+    const [, second] = mirror.disks;
+    Object.assign(second, { state: "out" });
+    mirror.show();
+    let isReplaced = true;
+    const told: string[] = [];
+    const tell = (_: string, what: string): unknown => told.push(what);
+    const tend = mirrorTender({ host: mirror.host, installation: INSTALLATION, tell, isReplaced: () => isReplaced });
+    await tend();
+    expect([told, mirror.host.calls.filter((call) => call.startsWith("exec"))]).toEqual([[], []]);
+    isReplaced = false;
+    await tend();
+    expect(told).toContainEqual(expect.stringContaining("the system runs without its mirror"));
+  });
+
+  test("somebody looks at the ESP just when it is to be unmounted: it is tried again, not taken for a failure", async () => {
+    const mirror = machine();
+    const { programs } = mirror.host;
+    const umount = programs.get("umount");
+    let busyTries = 3;
+    programs.set("umount", (call, fake) => {
+      busyTries -= 1;
+      if (busyTries < 0) return umount?.(call, fake) ?? "";
+      return { exitCode: 32, stderr: `umount: ${call.argv.at(-1) ?? ""}: target is busy.` };
+    });
+    const asked = ask(mirror);
+    await mirror.host.clock.sleep(1_000);
+    expect(await asked).toEqual({ ok: true, value: "" });
+    expect([busyTries < 0, mirror.disks.map(generation)]).toEqual([true, [1, 1]]);
+  });
+
   test("the boot environment is written to both disks, whichever was booted", async () => {
     for (const from of [INSTALLATION, twinOf(INSTALLATION)]) {
       const mirror = machine();

@@ -19,6 +19,8 @@ export interface MirrorWatch {
   readonly host: Pick<Host, "exec" | "files" | "clock">;
   readonly installation: string;
   readonly tell: (severity: "info" | "warning" | "error", message: string) => void;
+  /** While a disk of the system is replaced its new members are somebody else's work. */
+  readonly isReplaced?: () => boolean;
 }
 
 const LOOK_AGAIN_MS = 10_000;
@@ -34,7 +36,7 @@ export async function watchMirror(watch: MirrorWatch, signal: AbortSignal): Prom
 }
 
 /** One look, and what it asks for. Where nothing changed since the last one, it costs a few reads of sysfs. */
-export function mirrorTender({ host, installation, tell }: MirrorWatch): () => Promise<void> {
+export function mirrorTender({ host, installation, tell, isReplaced = () => false }: MirrorWatch): () => Promise<void> {
   let settled = "";
   let wasWhole = true;
   let unreadable = 0;
@@ -45,6 +47,7 @@ export function mirrorTender({ host, installation, tell }: MirrorWatch): () => P
     told.add(message);
   };
   return async () => {
+    if (isReplaced()) return;
     const names = await host.files.list("/sys/block");
     const seen = JSON.stringify([names, await readMirrorArrays(host, installation)]);
     if (seen === settled) return;
