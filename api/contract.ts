@@ -17,6 +17,8 @@ export interface ErrorBody {
   readonly problems?: readonly Finding[];
   /** For `reason: immutable`: everything refused, at once. */
   readonly refused?: Refusal;
+  /** For `reason: differs`: what of the node is not as the document renders it. */
+  readonly differences?: readonly ConfigReason[];
   /** For `reason: busy`: the operation that is running. */
   readonly operation?: string;
 }
@@ -320,6 +322,17 @@ export interface ConfigStatusAnswer {
   readonly state: "unconfigured" | "in-sync" | "pending" | "drifted";
   readonly reasons: readonly ConfigReason[];
   readonly etag?: string;
+}
+
+export interface AdoptBody {
+  /** The one that was applied last. */
+  readonly document: string;
+}
+
+export interface AdoptAnswer {
+  readonly status: "planned" | "adopted";
+  readonly warnings: readonly Finding[];
+  readonly operation?: string;
 }
 
 /** Exactly one of `document` and `blocks`. */

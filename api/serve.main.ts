@@ -8,6 +8,8 @@ import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
 import { serveApply } from "../apply/service/driver.ts";
 import { newCaOf, resumeApply } from "../apply/waiting/driver.ts";
+import { adoptBaseline } from "../apply/adopt/driver.ts";
+import type { ApplyDependencies } from "../apply/service/model.ts";
 import { rerender } from "../apply/rerender/driver.ts";
 import { readInventory } from "../disks/driver.ts";
 import { judgeDisk } from "../disks/select.ts";
@@ -27,7 +29,8 @@ import { version } from "../kit/version.ts";
 import { loadX509 } from "../pki/x509.ts";
 import { seedReader } from "../provision/seed/driver.ts";
 import type { State } from "../state/open.ts";
-import { memoryState, openState } from "../state/open.ts";
+import { memoryState, openState, openWithoutBaseline } from "../state/open.ts";
+import { closeAbandoned } from "../supervisor/abandoned.ts";
 import { recoverCutApplies } from "../supervisor/cut-apply.ts";
 import { watchHandover } from "../supervisor/cni-handover.ts";
 import { watchAddresses } from "../supervisor/address-watch.ts";
@@ -73,6 +76,7 @@ const EXIT_USAGE = 2;
 export const EXIT_DISABLED = 78;
 /** How long the first look for the node's own document may hold back the start: it may be behind a URL. */
 const FIRST_LOOK_MS = 3_000;
+const ANSWERED_MS = 1_000;
 /** Beside what files and operations tell: units, arrays, mounts and links have no file that changes with them. */
 const LOOK_EVERY_MS = 300_000;
 export const WATCHDOG_MS = 5_000;
@@ -141,13 +145,15 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const opened = openState(paths);
   if (!opened.ok) say(`corium serve: ${formatError(opened.error)}`);
   let differences: ConfigWatcher | undefined;
-  const state = onOperationEnd(opened.ok ? opened.value : memoryState(), () => differences?.wake());
+  const incomplete = opened.ok ? undefined : openWithoutBaseline(paths);
+  const state = onOperationEnd(opened.ok ? opened.value : (incomplete ?? memoryState()), () => differences?.wake());
   const stateProblem = opened.ok ? undefined : opened.error;
   const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs, k0sVersions: listedK0sVersions });
   const connections = countConnections();
   const gate = { host, paths, state, version, parse, lastConnection: () => connections.last };
   await removeTemporaries({ host, paths, isNode: options.isNode });
   const ending = new AbortController();
+  const adopted = new AbortController();
   let recovering: Promise<void> | undefined;
   if (stateProblem === undefined) {
     // The unit is ordered before k0s: what an apply left half written is put back before anything reads it.
@@ -156,6 +162,10 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     // Elsewhere than on a node its files are somebody else's.
     if (options.isNode && boot?.mode === "disk" && recovering === undefined) await rerender(gate);
   }
+
+  const isAdoptable = incomplete !== undefined && !(await isResetting(host, paths));
+  // None is gone on with, and none may be in the way.
+  if (isAdoptable) closeAbandoned(state, host.clock.nowMs(), { isResetting: false });
 
   const booted = boot === undefined ? {} : { boot };
   // Elsewhere than on a node (`--state-dir`) sticks are somebody else's.
@@ -284,6 +294,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
       : {}),
     volumes,
     disks: duty.disks,
+    ...(isAdoptable ? { adopt: adoptThenRestart(gate, () => adopted.abort()) } : {}),
     ...(boot?.mode === "live"
       ? {}
       : { reset: createResetService({ host, paths, state, version, readInventory: inventoryOf }) }),
@@ -349,7 +360,8 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     const others = { host, state, boot, inventory: inventoryOf, say: sayOf, signal: ending.signal };
     reportOtherSystems(others).catch((thrown: unknown) => sayOf(String(thrown)));
   }
-  const isDisabled = await watchOwnDocument({ services, state, mode, findOwn, say, signal: io.signal });
+  const signal = AbortSignal.any([io.signal, adopted.signal]);
+  const isDisabled = await watchOwnDocument({ services, state, mode, findOwn, say, signal });
   clearInterval(watchdog);
   notify("STOPPING=1");
   ending.abort();
@@ -364,6 +376,15 @@ function kubeletOf(state: State, role: Role | undefined) {
   if (baseline === undefined || role === undefined || role === "controller") return undefined;
   const unit = role === "worker" ? ("k0sworker" as const) : ("k0scontroller" as const);
   return { name: baseline.hostname.toLowerCase(), unit };
+}
+
+/** The state is whole then, and all that was not started without it is: by a new start, once the answer is out. */
+function adoptThenRestart(gate: ApplyDependencies, restart: () => void): NonNullable<ApiServices["adopt"]> {
+  return async (request) => {
+    const outcome = await adoptBaseline(gate, request);
+    if (outcome.kind === "answer" && outcome.answer.status === "adopted") setTimeout(restart, ANSWERED_MS);
+    return outcome;
+  };
 }
 
 /** Who commands it is no question for its document any more. */

@@ -1,6 +1,7 @@
 /** What the routes work with; the composition root fills it, tests fill it with fakes. */
 import type { Teller, Word } from "../apply/held/driver.ts";
 import type { ServiceOutcome, ServiceRequest } from "../apply/service/model.ts";
+import type { AdoptOutcome, AdoptRequest } from "../apply/adopt/driver.ts";
 import type { Document } from "../config/document.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { Finding } from "../kit/finding.ts";
@@ -35,6 +36,8 @@ export interface ApiServices {
   readonly volumes: VolumeService;
   /** One disk in the place of another. */
   readonly disks: ArrayDuty["disks"];
+  /** Only on a node in service whose record of what it runs is gone. */
+  readonly adopt?: (request: AdoptRequest) => Promise<AdoptOutcome>;
   /** Not on a live system, which keeps nothing. */
   readonly reset?: ResetService;
 }

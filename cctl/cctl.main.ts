@@ -12,6 +12,7 @@ import { actingCommands } from "./acting.ts";
 import { confirmCommands } from "./confirm.ts";
 import { applyCommands } from "./apply.ts";
 import { type Arguments, parseArguments } from "./arguments.ts";
+import { baselineCommand } from "./baseline.ts";
 import { clientFor } from "./client.ts";
 import { type CctlCommand, type Output, exitStatus, globalFlags, operandRange, statusOf } from "./context.ts";
 import { enrollCommand } from "./enroll.ts";
@@ -81,6 +82,7 @@ export const commands: readonly CctlCommand[] = [
   enrollCommand,
   trustCommand,
   ...applyCommands,
+  baselineCommand,
   ...readingCommands,
   ...confirmCommands,
   ...actingCommands,

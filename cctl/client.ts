@@ -147,7 +147,10 @@ export function refusal(where: string, status: number, json: unknown): AppError 
   const removed = (body.refused?.removed ?? []).map(
     ({ path, hint }) => `${printable(path)}: is gone\n  hint: ${printable(hint)}`,
   );
-  const details = [...problems, ...fields, ...removed].flatMap((text) => text.split("\n"));
+  const differing = (body.differences ?? []).map(({ message, diff = "" }) =>
+    [message, ...diff.split("\n").filter((line) => line !== "")].map((line) => printable(line)).join("\n    "),
+  );
+  const details = [...problems, ...fields, ...removed, ...differing].flatMap((text) => text.split("\n"));
   if (body.operation !== undefined) details.push(`operation: ${printable(body.operation)}`);
   return appError(
     code,

@@ -57,7 +57,7 @@ export interface State {
 }
 
 /**
- * `error.code`: `state-lost` (marker without database or baseline), `state-unmarked` (database of a node in service
+ * `error.code`: `state-lost` (marker without database), `no-baseline` (a node in service whose record of what it runs is gone), `state-unmarked` (database of a node in service
  * without its marker), `state-corrupt`, `state-unreadable`. On each of them nothing is claimed, bootstrapped or
  * changed: k0s keeps running and the status says degraded.
  */
@@ -95,6 +95,14 @@ export function openState(paths: Pick<Paths, "database" | "marker">): Result<Sta
   }
 }
 
+/** For `baseline adopt` alone, where `openState` says `no-baseline`: whoever commands the node still does. */
+export function openWithoutBaseline(paths: Pick<Paths, "database" | "marker">): State | undefined {
+  const opened = openState(paths);
+  if (opened.ok) opened.value.close();
+  if (opened.ok || opened.error.code !== "no-baseline") return undefined;
+  return stateIn(openDatabase(paths.database));
+}
+
 /** Nothing is kept: for tests, and for what the API can still answer when the real one can't be opened. */
 export function memoryState(): State {
   const database = openDatabase(":memory:");
@@ -102,6 +110,8 @@ export function memoryState(): State {
   return stateIn(database);
 }
 
+const ADOPT =
+  "name the document that was applied last: `cctl baseline adopt NODE --file FILE`; Kubernetes keeps running";
 const RESCUE = "Kubernetes keeps running; restore a backup or reset the node at the console";
 
 /** The repositories over one connection; whether marker and database belong together is `openState`'s question. */
@@ -148,8 +158,13 @@ function checkMarker(paths: Pick<Paths, "marker">, state: State, isMarked: boole
       : fail("state-unmarked", `the database says in service but ${paths.marker} is not there`, { hint: RESCUE });
   }
   const baseline = state.baseline.get();
+  if (baseline === undefined && state.meta.get("held") !== undefined) {
+    return fail("state-lost", `${paths.marker} is there, but the database is of a node that was reset`, {
+      hint: RESCUE,
+    });
+  }
   if (baseline === undefined) {
-    return fail("state-lost", `${paths.marker} is there but the database holds no baseline`, { hint: RESCUE });
+    return fail("no-baseline", "the database does not say what this node runs", { hint: ADOPT });
   }
   if (inService === undefined) state.meta.set("in-service-at-ms", String(baseline.atMs));
   return ok(undefined);

@@ -7,7 +7,7 @@ import { nodePaths } from "../kit/paths.ts";
 import type { Paths } from "../kit/paths.ts";
 import type { Requester } from "./model.ts";
 import type { State } from "./open.ts";
-import { openState } from "./open.ts";
+import { openState, openWithoutBaseline } from "./open.ts";
 import { openDatabase } from "./sqlite.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
@@ -248,7 +248,14 @@ describe("marker and database (invariant 3)", () => {
     open().close();
     opened.pop();
     await mark();
+    expect(refusal()).toBe("no-baseline");
+    // Whoever commands the node may name what it runs, on a node that was not reset.
+    const incomplete = openWithoutBaseline(paths);
+    expect(incomplete?.baseline.get()).toBeUndefined();
+    incomplete?.meta.set("held", "1");
+    incomplete?.close();
     expect(refusal()).toBe("state-lost");
+    expect(openWithoutBaseline(paths)).toBeUndefined();
   });
 
   test("a baseline without a marker goes on with bootstrap; once in service it is damage", async () => {

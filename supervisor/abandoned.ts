@@ -24,12 +24,16 @@ export function closeAbandoned(state: State, nowMs: number, { isResetting }: { r
       case "reset":
         if (!isResetting) stopped(state, { id, kind, message }, nowMs);
         break;
+      case "baseline-adopt":
+        // The record is the whole of it.
+        if (state.baseline.get() === undefined) stopped(state, { id, kind, message }, nowMs);
+        else state.operations.end(id, { phase: "succeeded" }, nowMs);
+        break;
       case "apply":
       case "enroll":
       case "drain":
       // What it had moved was looked at before (apply/handover/driver.ts).
       case "handover":
-      case "baseline-adopt":
       case "render":
         stopped(state, { id, kind, message }, nowMs);
         break;

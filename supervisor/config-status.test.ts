@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ConfigReason } from "../api/contract.ts";
 import { expectedNode } from "../apply/expected.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
@@ -14,6 +14,9 @@ import { memoryState, type State } from "../state/open.ts";
 import { type FakeHost, fakeHost } from "../test/support/fake-host.ts";
 import { recordBaseline } from "../test/support/in-service.ts";
 import { type ConfigFacts, configReader, type ConfigWorld } from "./config-status.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const paths = nodePaths();
 const K0S_YAML = "/etc/k0s/k0s.yaml";

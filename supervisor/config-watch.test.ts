@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import type { ConfigReason } from "../api/contract.ts";
 import { parseDocument } from "../config/load.ts";
 import { nodePaths } from "../kit/paths.ts";
@@ -7,6 +7,9 @@ import { memoryState } from "../state/open.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { recordBaseline } from "../test/support/in-service.ts";
 import { configWatcher } from "./config-watch.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const paths = nodePaths();
 const TEXT = `role: controller

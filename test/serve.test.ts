@@ -271,6 +271,32 @@ describe("a database that can't be used", () => {
     expect(await stop(daemon)).toBe(0);
   });
 
+  test("one that does not say what the node runs: its files are compared with the document that is named", async () => {
+    const stateDir = newStateDir();
+    mkdirSync(stateDir);
+    const paths = { ...nodePaths(stateDir), config: join(stateDir, "config.yaml") };
+    const opened = openState(paths);
+    if (!opened.ok) throw new Error(opened.error.message);
+    opened.value.close();
+    writeFileSync(paths.marker, "");
+    const daemon = await start(stateDir);
+    expect(await daemon.get("/v1/operations")).toMatchObject({ status: 503, body: { reason: "no-baseline" } });
+    expect(existsSync(join(stateDir, "run/enrolment.json"))).toBe(false);
+    const adopt = async (document: string): Promise<{ readonly status: number; readonly reason?: unknown }> => {
+      const answer = await fetch("http://localhost/v1/baseline?dryRun=true", {
+        unix: join(stateDir, "run/api.sock"),
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ document }),
+      });
+      return { status: answer.status, reason: ((await answer.json()) as Record<string, unknown>)["reason"] };
+    };
+    expect(await adopt("rolle: single\n")).toEqual({ status: 400, reason: "invalid-document" });
+    // This machine is no node: there is no k0s that could be asked.
+    expect(await adopt("role: single\n")).toMatchObject({ status: 503 });
+    expect(await stop(daemon)).toBe(0);
+  });
+
   test("an operation that a killed program left running is closed by the next start", async () => {
     const stateDir = newStateDir();
     const script = `

@@ -1,5 +1,6 @@
 import type { Route } from "../route.ts";
 import { ACCESS_ROUTES } from "./access.ts";
+import { BASELINE_ROUTES } from "./baseline.ts";
 import { CONFIG_ROUTES } from "./config.ts";
 import { CORDON_ROUTES } from "./cordon.ts";
 import { DISK_ROUTES } from "./disks.ts";
@@ -20,6 +21,7 @@ import { VOLUME_ROUTES } from "./volumes.ts";
 export const ROUTES: readonly Route[] = [
   ...STATUS_ROUTES,
   ...CONFIG_ROUTES,
+  ...BASELINE_ROUTES,
   ...OPERATION_ROUTES,
   ...EVENT_ROUTES,
   ...SERVICE_ROUTES,

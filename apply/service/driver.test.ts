@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { MachineDied } from "../../test/support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../../test/support/fake-k0s.ts";
 import { type GateService, gateService, removeServices } from "../../test/support/gate-service.ts";
@@ -6,6 +6,9 @@ import { findHandEdits, keepHandEdits } from "../by-hand/driver.ts";
 import { recoverApplies } from "../recovery/driver.ts";
 import { serveApply } from "./driver.ts";
 import type { ServiceOutcome } from "./model.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const BEFORE = "role: single\nnode: {name: n1}\n";
 const ADDON = `${BEFORE}addons:\n  - {name: ingress, chart: "oci://r.example.com/ingress"}\n`;

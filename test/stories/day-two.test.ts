@@ -1,9 +1,12 @@
 /** The first claim and the first changes of a node, as its operators live through them. */
-import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { parse } from "yaml";
 import { type FakeHost, fakeHost } from "../support/fake-host.ts";
 import { type StoryNode, startStoryNode } from "./story-node.ts";
 import { type Transcript, transcript } from "./transcript.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const base = `role: single
 cluster:
