@@ -1,91 +1,21 @@
 /** `corium serve` as a unit starts it: the compiled binary, its environment, its signals, its exits. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { connect as connectTcp } from "node:net";
-import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { RENDER_VERSION } from "../apply/render-version.ts";
-import { compile } from "../iso/compile.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { temporaryName } from "../kit/temporary.ts";
 import { sha256Of } from "../state/documents.ts";
-import { openState } from "../state/open.ts";
-import { recordBaseline } from "./support/in-service.ts";
+import { type Daemon, daemonProgram, putInService } from "./support/daemon.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);
 
-const folder = mkdtempSync(join(tmpdir(), "corium-serve-"));
-const corium = join(folder, "corium");
-const running = new Set<Bun.Subprocess>();
-let count = 0;
-
-beforeAll(() => compile(join(import.meta.dir, "../main.ts"), corium, "1.2.3"), 120_000);
-afterAll(async () => {
-  for (const child of running) {
-    child.kill("SIGKILL");
-    await child.exited;
-  }
-  rmSync(folder, { recursive: true, force: true });
-});
-
-interface Daemon {
-  readonly stateDir: string;
-  readonly child: Bun.Subprocess<"ignore", "ignore", "pipe">;
-  readonly port: number;
-  readonly fingerprint: string;
-  readonly said: () => string;
-  get(path: string): Promise<{ readonly status: number; readonly body: Readonly<Record<string, unknown>> }>;
-  enrolment(): { readonly code?: string; readonly fingerprint?: string };
-}
-
-const newStateDir = (): string => join(folder, `state-${(count += 1)}`);
-
-/** Until it listens, or until it ends. */
-async function start(stateDir = newStateDir(), env: Record<string, string> = {}, cwd = folder): Promise<Daemon> {
-  const child = Bun.spawn([corium, "serve", "--state-dir", stateDir, "--address", "127.0.0.1", "--port", "0"], {
-    cwd,
-    env: { PATH: process.env["PATH"] ?? "", TMPDIR: folder, ...env },
-    stdin: "ignore",
-    stdout: "ignore",
-    stderr: "pipe",
-  });
-  running.add(child);
-  let said = "";
-  let settle = (): void => {};
-  const listening = new Promise<void>((resolve) => {
-    settle = resolve;
-  });
-  void (async () => {
-    for await (const chunk of child.stderr) {
-      said += new TextDecoder().decode(chunk);
-      if (said.includes("listening on port")) settle();
-    }
-    settle();
-  })();
-  await listening;
-  const found = /listening on port (\d+), fingerprint (\S+)/.exec(said);
-  return {
-    stateDir,
-    child,
-    port: Number(found?.[1] ?? 0),
-    fingerprint: found?.[2] ?? "",
-    said: () => said,
-    async get(path) {
-      const answer = await fetch(`http://localhost${path}`, { unix: join(stateDir, "run/api.sock") });
-      return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
-    },
-    enrolment: () => JSON.parse(readFileSync(join(stateDir, "run/enrolment.json"), "utf8")) as Record<string, string>,
-  };
-}
-
-async function stop(daemon: Daemon, signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<number> {
-  daemon.child.kill(signal);
-  const status = await daemon.child.exited;
-  running.delete(daemon.child);
-  return status;
-}
+const program = daemonProgram();
+const { folder, corium, newStateDir, start, stop } = program;
+beforeAll(() => program.build(), 120_000);
+afterAll(() => program.dispose());
 
 describe("the environment", () => {
   test.each([
@@ -205,23 +135,10 @@ describe("a node in service", () => {
   /** As its bootstrap left it, with one rendered file. */
   const inService = (): { readonly stateDir: string; readonly rendered: string } => {
     const stateDir = newStateDir();
-    mkdirSync(stateDir);
-    const paths = { ...nodePaths(stateDir), config: join(stateDir, "config.yaml") };
     const rendered = join(stateDir, "etc/k0s.yaml");
-    mkdirSync(join(stateDir, "etc"));
+    mkdirSync(join(stateDir, "etc"), { recursive: true });
     writeFileSync(rendered, "spec: {}\n");
-    writeFileSync(paths.config, "role: worker\n");
-    const opened = openState(paths);
-    if (!opened.ok) throw new Error(opened.error.message);
-    const state = opened.value;
-    recordBaseline(state, "role: worker\n", {
-      hostname: hostname(),
-      rendered: { [rendered]: sha256Of("spec: {}\n") },
-      renderVersion: RENDER_VERSION,
-    });
-    state.meta.set("in-service-at-ms", "1");
-    writeFileSync(paths.marker, "");
-    state.close();
+    putInService(stateDir, "role: worker\n", { rendered: { [rendered]: sha256Of("spec: {}\n") } });
     return { stateDir, rendered };
   };
   /** Until it is told: the look every five minutes, which would find it too, is further away than the test's end. */

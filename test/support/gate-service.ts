@@ -7,7 +7,7 @@ import { parseDocument } from "../../config/load.ts";
 import { renderNode } from "../../provision/render.ts";
 import { isOver, type Operation } from "../../state/model.ts";
 import { sha256Of } from "../../state/documents.ts";
-import { openState, type State } from "../../state/open.ts";
+import { memoryState, openState, type State } from "../../state/open.ts";
 import { fakeHost, type FakeHost } from "./fake-host.ts";
 import { type FakeK0s, fakeK0s } from "./fake-k0s.ts";
 import { recordBaseline } from "./in-service.ts";
@@ -31,11 +31,18 @@ export interface GateService {
   state(): State;
 }
 
-export function gateService(before: string, k0s: FakeK0s = fakeK0s({ slowness: 0 })): GateService {
+/** `isInMemory`: the database is none that could be lost, for tests that open it a thousand times. */
+export function gateService(
+  before: string,
+  k0s: FakeK0s = fakeK0s({ slowness: 0 }),
+  { isInMemory = false }: { readonly isInMemory?: boolean } = {},
+): GateService {
   const folder = mkdtempSync(join(tmpdir(), "corium-apply-"));
   folders.push(folder);
   const paths = { database: join(folder, "corium.db"), marker: join(folder, "marker") };
+  const memory = isInMemory ? memoryState() : undefined;
   const open = (): State => {
+    if (memory !== undefined) return memory;
     const state = openState(paths);
     if (!state.ok) throw new Error(state.error.message);
     return state.value;
@@ -76,7 +83,7 @@ export function gateService(before: string, k0s: FakeK0s = fakeK0s({ slowness: 0
     dependencies: depend(),
     state: () => state,
     reopen: (bootId) => {
-      state.close();
+      if (!isInMemory) state.close();
       const opened = open();
       // This very process has begun them; on a node their owner is gone.
       const alive = new Set<string>();
