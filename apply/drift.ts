@@ -79,18 +79,14 @@ function fileReason({ path, is, diff }: FoundFile): readonly ConfigReason[] {
 const RUNNING = new Set(["active", "activating", "reloading", "deactivating"]);
 
 function unitReason({ name, status, isOther }: FoundUnit): readonly ConfigReason[] {
-  const { loadState, activeState, unitFileState } = status;
-  const is =
-    loadState === "not-found"
-      ? "is gone"
-      : loadState === "masked"
-        ? "is masked"
-        : isOther === true
-          ? "runs another command than it was installed with"
-          : unitFileState !== "enabled"
-            ? `is ${unitFileState || "not enabled"}, it was enabled`
-            : RUNNING.has(activeState)
-              ? undefined
-              : `is ${activeState}, it was active`;
+  const is = differenceOf(status, isOther === true);
   return is === undefined ? [] : [{ code: "unit-changed", message: `${name} ${is}`, path: name }];
+}
+
+function differenceOf({ loadState, activeState, unitFileState }: FoundUnit["status"], isOther: boolean) {
+  if (loadState === "not-found") return "is gone";
+  if (loadState === "masked") return "is masked";
+  if (isOther) return "runs another command than it was installed with";
+  if (unitFileState !== "enabled") return `is ${unitFileState || "not enabled"}, it was enabled`;
+  return RUNNING.has(activeState) ? undefined : `is ${activeState}, it was active`;
 }

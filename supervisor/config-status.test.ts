@@ -12,7 +12,9 @@ import { sha256Of } from "../state/documents.ts";
 import type { Baseline } from "../state/model.ts";
 import { memoryState, type State } from "../state/open.ts";
 import { type FakeHost, fakeHost } from "../test/support/fake-host.ts";
+import { plain, services, world } from "../test/support/first-boot.ts";
 import { recordBaseline } from "../test/support/in-service.ts";
+import { bootstrap } from "./bootstrap.ts";
 import { type ConfigFacts, configReader, type ConfigWorld } from "./config-status.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
@@ -371,5 +373,41 @@ describe("drifted", () => {
     expect([key, second]).toEqual([1, first]);
     const diffs = [first, second].map(({ reasons }) => reasons[0]?.diff);
     expect(diffs[0]).toBeDefined();
+  });
+});
+
+describe("after a first boot", () => {
+  /** A node as bootstrap makes it: array, filesystem and mount by UUIDs that it chose itself. */
+  async function booted(more: { readonly renderVersion?: number } = {}) {
+    const of = world(plain, { "/etc/corium/config.yaml": plain });
+    expect(await bootstrap(services(of))).toBe(0);
+    const { host, state } = of;
+    const read = configReader({ host, paths, state, ...more });
+    const hostname = host.text("/proc/sys/kernel/hostname")?.trim() ?? "";
+    const k0sVersion = state.baseline.get()?.k0sVersion;
+    return { of, look: () => read({ hostname, k0sVersion, arrays: [], mounts: [], links: [], addresses: undefined }) };
+  }
+
+  test("the node is in sync, and of each file there is a diff once it is changed: it is rendered as it was written", async () => {
+    const { of, look } = await booted();
+    expect(await look()).toEqual({ state: "in-sync", reasons: [] });
+    const written = Object.keys(of.state.baseline.get()?.rendered ?? {});
+    for (const part of ["mdadm.conf.d", ".mount", "k0s.yaml", ".timer", "hostname"]) {
+      expect(written.some((path) => path.includes(part))).toBe(true);
+    }
+    for (const path of written) of.host.put(path, `${of.host.text(path) ?? ""}# by hand\n`);
+    const { reasons } = await look();
+    expect(reasons.map(({ path }) => path)).toEqual(written);
+    for (const { path, diff } of reasons) {
+      const changed = diff?.split("\n").filter((line) => /^[-+][^-+]/.test(line));
+      expect([path, changed]).toEqual([path, ["+# by hand"]]);
+    }
+  });
+
+  test("another version of the renderer that renders the same wishes nothing of any file", async () => {
+    const { look } = await booted({ renderVersion: RENDER_VERSION + 1 });
+    const { reasons } = await look();
+    expect(codes(reasons)).toEqual(["renderer-changed reboot-free"]);
+    expect(reasons[0]?.message).toContain("writes the same");
   });
 });

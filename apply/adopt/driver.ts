@@ -28,6 +28,7 @@ import { inputHash, secretFingerprints } from "../input-hash.ts";
 import type { NodeFacts } from "../plan.ts";
 import { RENDER_VERSION } from "../render-version.ts";
 import type { ApplyDependencies } from "../service/model.ts";
+import { recordTogether } from "../transaction.ts";
 
 export interface AdoptRequest {
   readonly document: string;
@@ -204,7 +205,7 @@ async function record(
   const isHandedOver = state.handover.done() !== undefined;
   const inputs = { document, secrets: fingerprints, addresses, hostname, k0sVersion, fingerprintKey, isHandedOver };
   const { requester, document: text } = request;
-  state.transaction(() => {
+  return recordTogether(state, () => {
     const stored = state.documents.add({ text, atMs, requester, origin: "apply" });
     state.baseline.set({
       document: stored,
@@ -220,5 +221,4 @@ async function record(
     });
     if (state.meta.get("in-service-at-ms") === undefined) state.meta.set("in-service-at-ms", String(atMs));
   });
-  return ok(undefined);
 }

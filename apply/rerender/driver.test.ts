@@ -69,7 +69,7 @@ test("what k0s reads and timers are written anew, once, as an operation of the n
   expect(await one.run()).toBe("succeeded");
   for (const path of [CONFIG, SITE, TIMER]) expect(one.fake.text(path)).toBe(one.now.get(path) ?? "");
   const baseline = baselineOf(one);
-  expect(baseline.renderVersion).toBe(RENDER_VERSION);
+  expect([baseline.renderVersion, baseline.k0sVersion]).toEqual([RENDER_VERSION, "v1.36.3+k0s.2"]);
   expect(baseline.rendered[CONFIG]).toBe(sha256Of(one.now.get(CONFIG) ?? ""));
   expect(operations(one)).toEqual(["render succeeded"]);
   expect(one.state().operations.list()[0]?.requester).toEqual({ kind: "document" });
@@ -78,6 +78,18 @@ test("what k0s reads and timers are written anew, once, as an operation of the n
   expect(one.fake.calls.length).toBe(calls);
   // k0s starts by itself, after this.
   expect(one.fake.calls.filter((call) => /start k0s/.test(call))).toEqual([]);
+});
+
+test("a database that fails at the record: everything is as before", async () => {
+  const one = upgraded([CONFIG, SITE]);
+  const state = one.state();
+  const full = (): never => {
+    throw new Error("database or disk is full");
+  };
+  const failing = { ...state, baseline: { ...state.baseline, set: full } };
+  expect(await rerender({ ...one.dependencies, state: failing })).toBe("failed");
+  expect([one.fake.text(CONFIG), one.fake.text(SITE)]).toEqual([OLD, OLD]);
+  expect(one.state().operations.list()[0]?.failureReason).toContain("disk is full");
 });
 
 test("what is read at boot only is left, named, and tried no second time; k0s.yaml is written all the same", async () => {

@@ -9,7 +9,7 @@ import { validateConfig } from "../../k0s/driver.ts";
 import { fillSecrets } from "../../k0s/fill.ts";
 import { unitOf } from "../../k0s/argv.ts";
 import { K0S_CONFIG } from "../../k0s/paths.ts";
-import { isUp, service } from "../../k0s/service/driver.ts";
+import { isUp, readVersion, service } from "../../k0s/service/driver.ts";
 import { type AppError, formatError } from "../../kit/app-error.ts";
 import type { RenderedFile } from "../../kit/rendered.ts";
 import { ok, type Result } from "../../kit/result.ts";
@@ -22,9 +22,10 @@ import { inputHash } from "../input-hash.ts";
 import type { FileChange } from "../plan.ts";
 import { RENDER_VERSION } from "../render-version.ts";
 import type { ApplyDependencies } from "../service/model.ts";
+import { recordTogether } from "../transaction.ts";
 import { closeRecord, isUnitPath, missingMount, restoreFiles, takeSnapshot } from "../undo/driver.ts";
 import type { UndoRecord } from "../undo/model.ts";
-import { parseRenderRecord, planRerender, renderMark, type RerenderPlan } from "./model.ts";
+import { parseRenderRecord, planRerender, renderMark, type RenderRecord, type RerenderPlan } from "./model.ts";
 
 export interface RerenderDependencies extends ApplyDependencies {
   /** Of this release; another one for tests. */
@@ -109,8 +110,12 @@ async function carryOut(work: Work): Promise<Result<readonly string[], AppError>
   });
   if (!written.ok) return written;
   const recorded = await step(STEPS[2], async () => {
-    record(work, planned.value);
-    return closeRecord(host, paths.stateDir, written.value, "applied");
+    // It is rendered for the k0s that this release brings; one that can't be asked is the one that was there.
+    const version = await readVersion(host);
+    const done = record(work, planned.value, version.ok ? version.value : baseline.k0sVersion);
+    return done.ok
+      ? closeRecord(host, paths.stateDir, written.value, "applied")
+      : takeBack(work, written.value, done.error);
   });
   return recorded.ok ? ok(left) : recorded;
 }
@@ -212,14 +217,13 @@ async function takeBack(
 function record(
   { dependencies, operation, baseline, document, renderVersion }: Work,
   { write, left }: RerenderPlan,
-): void {
+  k0sVersion: string,
+): Result<void, AppError> {
   const { host, state } = dependencies;
   const recorded = left.length === 0 ? renderVersion : baseline.renderVersion;
-  const digests = {
-    ...baseline.rendered,
-    ...Object.fromEntries(write.map(({ path, content }) => [path, sha256(content)])),
-  };
-  const { secretFingerprints, addresses, hostname, k0sVersion } = baseline;
+  const digests = new Map(Object.entries(baseline.rendered));
+  for (const { path, content } of write) digests.set(path, sha256(content));
+  const { secretFingerprints, addresses, hostname } = baseline;
   const hash = inputHash({
     document,
     secrets: secretFingerprints,
@@ -230,9 +234,16 @@ function record(
     isHandedOver: state.handover.done() !== undefined,
     renderVersion: recorded,
   });
-  state.transaction(() => {
-    const rendered = Object.fromEntries(Object.entries(digests).toSorted(([a], [b]) => (a < b ? -1 : 1)));
-    state.baseline.set({ ...baseline, rendered, renderVersion: recorded, inputHash: hash, atMs: host.clock.nowMs() });
-    state.meta.set("rendered", JSON.stringify({ operation, renderVersion }));
+  const next: Baseline = {
+    ...baseline,
+    k0sVersion,
+    rendered: Object.fromEntries([...digests].toSorted(([a], [b]) => (a < b ? -1 : 1))),
+    renderVersion: recorded,
+    inputHash: hash,
+    atMs: host.clock.nowMs(),
+  };
+  return recordTogether(state, () => {
+    state.baseline.set(next);
+    state.meta.set("rendered", JSON.stringify({ operation, renderVersion } satisfies RenderRecord));
   });
 }
