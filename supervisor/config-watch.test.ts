@@ -33,7 +33,7 @@ function rig() {
   let looks = 0;
   let touch = (): void => undefined;
   let watched: readonly string[] = [];
-  const begin = () => {
+  const begin = (before: () => Promise<void> = async () => undefined) => {
     const ending = new AbortController();
     const watcher = configWatcher({
       host,
@@ -43,6 +43,7 @@ function rig() {
       say: () => undefined,
       read: async () => {
         looks += 1;
+        await before();
         return { state: reasons.length === 0 ? "in-sync" : "drifted", reasons };
       },
       watchPaths: (now, onChange) => {
@@ -177,6 +178,17 @@ test("a restarted daemon does not say it again, a restarted machine does, and no
   expect(one.told()).toHaveLength(2);
   expect(one.host.clock.monotonicMs()).toBeGreaterThanOrEqual(60_000);
   await third.stop();
+});
+
+test("whoever stops the program does not wait for a look, and is told nothing after that", async () => {
+  const one = rig();
+  const slow = Promise.withResolvers<void>();
+  const { stop } = one.begin(() => slow.promise);
+  await one.change([file("/etc/hosts")]);
+  await stop();
+  slow.resolve();
+  await quiet();
+  expect(one.told()).toEqual([]);
 });
 
 test("many at once are not a flood", async () => {

@@ -75,9 +75,10 @@ export function configWatcher(watch: ConfigWatch): ConfigWatcher {
   return {
     wake,
     async run(signal) {
+      const stopped = Promise.withResolvers<void>();
       const stop = (): void => {
         isOver = true;
-        wake();
+        stopped.resolve();
       };
       signal.addEventListener("abort", stop, { once: true });
       if (signal.aborted) stop();
@@ -87,21 +88,22 @@ export function configWatcher(watch: ConfigWatch): ConfigWatcher {
       if (early > 0) await host.clock.sleep(early, signal);
       while (!isOver) {
         woken = Promise.withResolvers();
-        try {
-          await look();
-        } catch (thrown) {
-          say(`the configuration could not be watched: ${thrown instanceof Error ? thrown.message : String(thrown)}`);
-        }
+        const looked = look().catch((thrown: unknown) => {
+          const why = thrown instanceof Error ? thrown.message : String(thrown);
+          if (!isOver) say(`the configuration could not be watched: ${why}`);
+        });
+        // A look may take long on a busy machine, and nobody who stops the program waits for it.
+        await Promise.race([looked, stopped.promise]);
+        if (isOver) break;
         // What an apply has brought is watched from now on.
         const now = inputPaths(watch);
         if (now.join("\n") !== inputs.join("\n")) {
           watching.close();
           watching = watch.watchPaths((inputs = now), wake);
         }
-        if (isOver) break;
         const timer = new AbortController();
         const slept = watch.pollMs === undefined ? [] : [host.clock.sleep(watch.pollMs, timer.signal)];
-        await Promise.race([woken.promise, ...slept]);
+        await Promise.race([woken.promise, stopped.promise, ...slept]);
         timer.abort();
         if (!isOver) await host.clock.sleep(SETTLE_MS, signal);
       }
