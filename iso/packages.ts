@@ -65,6 +65,9 @@ export const EXCLUDED_PATHS = [
   "/usr/share/locale/*",
 ] as const;
 
+/** Debian's keepalived can't start without: its SNMP part is linked to it. */
+export const PRUNED_WITHOUT_KEEPALIVED = ["usr/lib/x86_64-linux-gnu/libperl*"] as const;
+
 /** Removed before the squashfs is made; globs below the root. */
 export const PRUNED = [
   // Kernel and initramfs lie on the boot partition.
@@ -95,7 +98,6 @@ export const PRUNED = [
   "usr/bin/perl*",
   "usr/share/perl*",
   "usr/lib/x86_64-linux-gnu/perl*",
-  "usr/lib/x86_64-linux-gnu/libperl*",
   "usr/bin/python*",
   "usr/lib/python3*",
   "usr/share/python3",

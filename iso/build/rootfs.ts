@@ -4,11 +4,11 @@ import { dirname, join } from "node:path";
 import { Glob } from "bun";
 import { installedGrubConfig } from "../grub.ts";
 import { MASKED_GENERATORS, MASKED_UNITS, RESCUE_NAMES } from "../masks.ts";
-import { PRUNED, PRUNED_MODULES, VAR_FOLDERS } from "../packages.ts";
+import { PRUNED, PRUNED_MODULES, PRUNED_WITHOUT_KEEPALIVED, VAR_FOLDERS } from "../packages.ts";
 import { INSTALLED_FILES, addTree, inRoot, kernelOf, unpackBase } from "./base.ts";
 import type { Base } from "./base.ts";
 import type { BootFiles } from "./initrd.ts";
-import { cached, hashTrees, keyOf, sha256File } from "./run.ts";
+import { BuildError, cached, hashTrees, keyOf, sha256File } from "./run.ts";
 
 export interface Rootfs {
   readonly key: string;
@@ -74,6 +74,19 @@ function configure(root: string, boot: BootFiles): void {
   cpSync(join(boot.folder, "packages"), join(root, "usr/share/corium/packages"));
 }
 
+const LISTS_MISSING = `
+for program in /usr/bin/* /usr/sbin/* /usr/lib/systemd/systemd* /usr/lib/x86_64-linux-gnu/security/*; do
+  [ -f "$program" ] || continue
+  /lib64/ld-linux-x86-64.so.2 --list "$program" 2>&1 >/dev/null | grep "cannot open shared object" || true
+done`;
+
+/** What was removed must be needed by nothing that stays: it would show on a node only, when the program is called. */
+function checkLibraries(root: string): void {
+  const missing = inRoot(root, ["sh", "-c", LISTS_MISSING]).trim();
+  if (missing !== "")
+    throw new BuildError(`programs of the image need libraries that iso/packages.ts removes:\n${missing}`);
+}
+
 export function makeRootfs(base: Base, boot: BootFiles, options: { repository: string; cache: string }): Rootfs {
   const trees = ["iso/rootfs", "iso/rootfs-storage"].map((path) => join(options.repository, path));
   const key = keyOf({
@@ -81,7 +94,15 @@ export function makeRootfs(base: Base, boot: BootFiles, options: { repository: s
     boot: boot.key,
     trees: hashTrees(trees),
     grub: installedGrubConfig(),
-    lists: [MASKED_UNITS, MASKED_GENERATORS, RESCUE_NAMES, PRUNED, PRUNED_MODULES, VAR_FOLDERS],
+    lists: [
+      MASKED_UNITS,
+      MASKED_GENERATORS,
+      RESCUE_NAMES,
+      PRUNED,
+      PRUNED_WITHOUT_KEEPALIVED,
+      PRUNED_MODULES,
+      VAR_FOLDERS,
+    ],
     recipe: hashTrees([import.meta.path]),
   });
   const folder = cached(options.cache, "rootfs", key, (root) => {
@@ -92,6 +113,8 @@ export function makeRootfs(base: Base, boot: BootFiles, options: { repository: s
     removeMatches(join(root, "usr/lib/modules", kernel, "kernel"), PRUNED_MODULES);
     inRoot(root, ["depmod", kernel]);
     removeMatches(root, PRUNED);
+    if (!existsSync(join(root, "usr/sbin/keepalived"))) removeMatches(root, PRUNED_WITHOUT_KEEPALIVED);
+    checkLibraries(root);
     for (const name of VAR_FOLDERS) mkdirSync(join(root, "usr/share/corium/var", name), { recursive: true });
     chmodSync(join(root, "usr/share/corium/var/tmp"), 0o1777);
     symlinkSync("/run", join(root, "usr/share/corium/var/run"));
