@@ -74,6 +74,33 @@ test("what was changed by hand in the files that it replaces is said beforehand,
   expect(next.kind === "answer" && next.answer.consequences.join()).not.toContain("by hand");
 });
 
+test("power lost at any call of an apply: what was changed by hand is in its place, or kept", async () => {
+  const config = "/etc/k0s/k0s.yaml";
+  let isOver = false;
+  let cuts = 0;
+  for (let call = 1; !isOver; call += 1) {
+    const one = service();
+    const byHand = `${one.fake.text(config) ?? ""}# mine: do not lose\n`;
+    for (const path of [config, `/var/lib/corium${config}`]) one.fake.put(path, byHand);
+    one.fake.sync();
+    one.fake.dieAt(call);
+    try {
+      await post(one, ADDON);
+      isOver = true;
+    } catch (error) {
+      if (!(error instanceof MachineDied)) throw error;
+      cuts += 1;
+    }
+    one.fake.boot();
+    const again = one.reopen();
+    expect((await recoverApplies(again)).ok).toBe(true);
+    const copies = one.fake.paths("/var/lib/corium/by-hand").map((path) => one.fake.text(path));
+    const isApplied = one.state().baseline.get()?.document.text === ADDON;
+    expect([call, isApplied ? copies.includes(byHand) : one.fake.text(config) === byHand]).toEqual([call, true]);
+  }
+  expect(cuts).toBeGreaterThan(15);
+});
+
 test("kept copies are bounded, and the same edit is kept once", async () => {
   const one = service();
   for (let count = 0; count < 25; count += 1) {
