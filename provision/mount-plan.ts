@@ -61,7 +61,7 @@ export function mountStep(order: MountOrder): DiskMountStep {
       path: `${unitFolder}/${service}.d/50-corium-${escapePath(point)}.conf`,
       mode: 0o644,
       content: renderUnit("Written by corium: k0s must not write beneath this mount.", [
-        ["Unit", [["RequiresMountsFor", escapeSpecifiers(point)]]],
+        ["Unit", [["RequiresMountsFor", quoteWord(escapeSpecifiers(point))]]],
       ]),
     });
   }
@@ -87,6 +87,9 @@ export function mountStep(order: MountOrder): DiskMountStep {
     isPointImmutable: !isNeeded,
   };
 }
+
+/** For a setting that takes a list: `/srv/my data` would be two paths there (systemd.syntax(7), quoting). */
+const quoteWord = (text: string): string => (/[\s"']/.test(text) ? `"${text.replace(/["\\]/g, "\\$&")}"` : text);
 
 /** `%` starts a specifier in every unit setting. */
 const escapeSpecifiers = (text: string): string => text.replace(/%/g, "%%");

@@ -124,6 +124,8 @@ export const valueSays = {
     ),
   mountKept: (text: string): Problem =>
     problem("value", `${quote(text)} is the system's own`, "choose another folder below /var, /srv, /mnt or /opt"),
+  mountBlank: (text: string): Problem =>
+    problem("value", `${quote(text)} ends in a blank`, "take it away: nothing can be mounted at such a point"),
   mountLength: (): Problem =>
     problem("value", "the mount point is too long", "255 bytes for each folder, and for its name as a systemd unit"),
   deviceNotDev: (text: string): Problem =>

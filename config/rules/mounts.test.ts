@@ -37,6 +37,11 @@ describe("mount points", () =>
       "/srv//a",
       "/srv/../a",
       "/",
+      // /opt, /srv and /mnt are bound from there: what was mounted below it showed nowhere else.
+      "/var/corium",
+      "/var/corium/srv/data",
+      // The bootstrap ended with a unit that systemd refused, after the disk was wiped.
+      '"/srv/data "',
     ].map((point) => [`${point} is refused`, disks(point), "value disks[0].mountPoint"] as const),
-    ["the folder of backups may be a disk", disks("/var/lib/corium/backups", "/var/lib/corium2")],
+    ["the folder of backups may be a disk", disks("/var/lib/corium/backups", "/var/lib/corium2", "/var/coriums")],
   ]));

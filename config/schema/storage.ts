@@ -88,8 +88,11 @@ const filesystem = z
   .optional()
   .meta({ description: "What it is formatted with.", default: DEFAULTS.filesystem, examples: ["xfs"] });
 
-/** The state partition is Corium's own; only the folder that backups go to by default may be another disk. */
-const KEPT = /^\/var\/(?:lib\/corium(?!\/backups(?:\/|$))|run|lock)(?:\/|$)|^\/var\/(?:lib|log)$/;
+/**
+ * The state partition is Corium's own, and so is the folder that /opt, /srv and /mnt are bound from; only the folder that
+ * backups go to by default may be another disk.
+ */
+const KEPT = /^\/var\/(?:lib\/corium(?!\/backups(?:\/|$))|corium|run|lock)(?:\/|$)|^\/var\/(?:lib|log)$/;
 
 /** NAME_MAX, for each folder and for `ESCAPED.mount`, where systemd writes most bytes as `\xNN`. */
 function fitsUnitName(path: string): boolean {
@@ -102,11 +105,13 @@ function fitsUnitName(path: string): boolean {
 export function mountPointProblem(value: string): Problem | undefined {
   if (!isNormalPath(value) && value !== "/") return valueSays.mountPath(value);
   if (!/^\/(?:var|srv|mnt|opt)\/./.test(value)) return valueSays.mountPlace(value);
+  // systemd cuts it off a setting, not off a unit's name, and refuses a mount whose two names differ.
+  if (value.endsWith(" ")) return valueSays.mountBlank(value);
   if (!fitsUnitName(value)) return valueSays.mountLength();
   return KEPT.test(value) ? valueSays.mountKept(value) : undefined;
 }
 
-const mountPoint = text(mountPointProblem, { pattern: "^/(var|srv|mnt|opt)/.*[^/]$" })
+const mountPoint = text(mountPointProblem, { pattern: "^/(var|srv|mnt|opt)/.*[^/ ]$" })
   .optional()
   .meta({
     description: "Where it is mounted.",

@@ -93,6 +93,7 @@ const valueSamples: Samples<typeof valueSays> = {
   absolutePath: [[]],
   mountPath: [["/srv/data/"]],
   mountPlace: [["/home/data"]],
+  mountBlank: [["/srv/data "]],
   mountKept: [["/var/log"]],
   mountLength: [[]],
   deviceNotDev: [["sda"]],
