@@ -1,5 +1,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import fc from "fast-check";
+import type { DeviceRef } from "../../config/document.ts";
+import { describeDisk } from "../../disks/describe.ts";
 import type { Disk, Inventory } from "../../kit/disk.ts";
 import type { InstallInput } from "./plan.ts";
 import { formatFinding } from "../../kit/finding.ts";
@@ -71,6 +73,29 @@ describe("planInstall", () => {
     expect(codes(inventory(since), { marks })).toEqual(["holds-data"]);
     const [partition] = partitioned("a", id, "stranger").partitions;
     expect(codes(inventory({ ...torn, partitions: partition ? [partition] : [] }), { marks })).toEqual(["holds-data"]);
+  });
+
+  test("the disk of the system was one for data as well: it was wiped and installed, and the first boot found no disk", () => {
+    const plain = { filesystem: "ext4", mountPoint: "/srv/x", wipe: true } as const;
+    const two = inventory(disk("a", { links: ["/dev/disk/by-id/ata-a"] }), disk("b"));
+    const wants = (device: DeviceRef, install: DeviceRef = { serial: "a" }): string[] =>
+      plan(two, {
+        document: {
+          install: { disk: install, mirror: { serial: "b" }, wipe: true },
+          disks: [{ name: "x", device, ...plain }],
+        },
+      }).findings.map(({ code, path, message }) => `${code} ${path}: ${message}`);
+    expect(wants("/dev/disk/by-id/ata-a")).toEqual([
+      `claimed-twice disks[0].device: disk ${describeDisk(disk("a"))} is claimed already by install.disk`,
+    ]);
+    expect(wants({ serial: "b", minSize: "1GB" })).toEqual([
+      `claimed-twice disks[0].device: disk ${describeDisk(disk("b"))} is claimed already by install.mirror`,
+    ]);
+    // Two match now: once one is the system's, the other is meant. And a kernel name is dealt anew.
+    expect(wants({ minSize: "1GB" })).toEqual([]);
+    expect(wants("/dev/sda")).toEqual([]);
+    expect(wants("/dev/md/data")).toEqual([]);
+    expect(wants({ serial: "c" })).toEqual([]);
   });
 
   test("a blank disk is partitioned, filled, and made bootable last", () => {

@@ -27,11 +27,13 @@ import { hasErrors } from "../../kit/finding.ts";
 import { err, ok } from "../../kit/result.ts";
 import { arrayPath } from "../../raid/argv.ts";
 import { hasTornTable } from "./mark.ts";
+import type { DataBlocks } from "./purpose-lint.ts";
+import { lintPurposes } from "./purpose-lint.ts";
 import type { Standing } from "./standing.ts";
 import { begunOn, installationOf, standingOf } from "./standing.ts";
 
 export interface InstallInput {
-  readonly document: Pick<Document, "install">;
+  readonly document: Pick<Document, "install"> & DataBlocks;
   readonly documentSha256: string;
   readonly inventory: Inventory;
   readonly image: ImageSource;
@@ -77,7 +79,11 @@ export function planInstall(input: InstallInput): InstallPlan {
       : [],
   );
   if (owned.length > 0) return { steps: [], findings: owned };
-  const findings = [...lintTargets(targets, install.wipe, input.inventory), ...lintSectors(targets)];
+  const findings = [
+    ...lintTargets(targets, install.wipe, input.inventory),
+    ...lintSectors(targets),
+    ...lintPurposes(input.document, present(targets), input.inventory),
+  ];
   const installation = bare(namedBy(targets) ?? begunOn(first.disk, input.intents) ?? input.uuid());
   const layouts = layTargets(targets, installation, input.image.rootBytes);
   if (!layouts.ok) findings.push(layouts.error);
