@@ -58,6 +58,7 @@ describe("POST /v1/luks/NAME/recovery", () => {
     );
     const unknown = await api.call("POST", "/v1/luks/other/recovery", { json: {} });
     expect([unknown.status, unknown.json["reason"]]).toEqual([404, "unknown-volume"]);
+    expect(unknown.json["error"]).toBe("this node has no encrypted volume 'other'; it has vault");
   });
 });
 

@@ -228,6 +228,22 @@ describe("refused, with nothing planned", () => {
     const other: OwnedStorage = { kind: "disk", name: "plain", uuid: "mine", disks: [disk("C").identity] };
     expect(codes(plan({ inventory, wipe: true, owned: [record, other] }))).toEqual(["own-data new"]);
   });
+
+  test("the cure that was given is a flag that cctl disk replace does not have", () => {
+    const uuid = "0e9554b0-c265-4354-9dd2-04caa654d74e";
+    const inventory = machine(
+      member("A"),
+      member("B"),
+      disk("C", { signatures: [signature("/dev/vdc", "ext4", { uuid })] }),
+    );
+    const other: OwnedStorage = { kind: "disk", name: "plain", uuid, disks: [disk("C").identity] };
+    const hints = (more: object): (string | undefined)[] =>
+      plan({ inventory, ...more }).findings.map(({ hint }) => hint);
+    expect(hints({})).toEqual(["--wipe destroys it; or name another disk"]);
+    expect(hints({ wipe: true, owned: [record, other] })).toEqual([
+      "name another disk, or blank this one elsewhere: a replacement destroys nothing of ours",
+    ]);
+  });
 });
 
 test("with consent the disk is wiped first", () => {

@@ -55,7 +55,17 @@ const error = (code: string, path: string, message: string, hint: string): Findi
   hint,
 });
 
-const refused = (...findings: readonly Finding[]): ReplacePlan => ({ findings, steps: [] });
+const refused = (...findings: readonly Finding[]): ReplacePlan => ({ findings: findings.map(asRequested), steps: [] });
+
+/** The cures of the document's rules, for somebody who asked for a replacement: there is no `--wipe-own` to it. */
+export function asRequested(finding: Finding): Finding {
+  if (finding.code === "own-data")
+    return {
+      ...finding,
+      hint: "name another disk, or blank this one elsewhere: a replacement destroys nothing of ours",
+    };
+  return finding.hint === undefined ? finding : { ...finding, hint: finding.hint.replace("wipe: true", "--wipe") };
+}
 
 export function planReplacement(input: ReplaceInput): ReplacePlan {
   const { request, owned, document, arrays } = input;

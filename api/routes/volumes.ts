@@ -38,8 +38,11 @@ export const VOLUME_ROUTES: readonly Route[] = [
 
 function find({ services, params }: RouteContext): KnownVolume | Response {
   const name = params["name"] ?? "";
-  const known = services.volumes.known().find((volume) => volume.name === name);
-  return known ?? problem(404, `this node has no encrypted volume '${name}'`, { reason: "unknown-volume" });
+  const volumes = services.volumes.known();
+  const known = volumes.find((volume) => volume.name === name);
+  if (known !== undefined) return known;
+  const there = volumes.length === 0 ? "it has none" : `it has ${volumes.map((volume) => volume.name).join(", ")}`;
+  return problem(404, `this node has no encrypted volume '${name}'; ${there}`, { reason: "unknown-volume" });
 }
 
 /** Something about the machine has to change first, or the request has to. */

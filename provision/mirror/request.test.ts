@@ -87,6 +87,8 @@ test("the new disk: one that is there, that is not the system's, and that holds 
   });
   const owned = [{ kind: "raid" as const, name: "data", uuid: "557c5b94:881be2de:bc5f369b:49d8761f", disks: [] }];
   expect(codes([a, ours], { ...to("c", true), owned })).toEqual(["own-data"]);
+  expect(plan([a, ours], { ...to("c", true), owned }).findings[0]?.hint).toStartWith("name another disk, or blank");
+  expect(plan([a, used]).findings[0]?.hint).toBe("--wipe destroys it; or name another disk");
 });
 
 test("gone on with after a power cut, when the new disk is a member already", () => {

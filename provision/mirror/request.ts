@@ -9,6 +9,7 @@ import type { Finding } from "../../kit/finding.ts";
 import { hasErrors } from "../../kit/finding.ts";
 import type { ReplacePlan, ReplaceRequest } from "../replace-plan.ts";
 import type { Records } from "../storage-standing.ts";
+import { asRequested } from "../replace-plan.ts";
 import { guardOwn } from "../storage-standing.ts";
 import { planSystemReplacement } from "./plan.ts";
 
@@ -47,7 +48,7 @@ export function planSystemDisk(input: SystemReplaceInput): ReplacePlan {
   });
   const isNothingWiped = plan.steps.length > 0 && plan.steps[0]?.kind !== "disk:wipe";
   const findings = [...plan.findings, ...(isNothingWiped ? [] : guardOwn([replacement], input, "new"))];
-  if (hasErrors(findings)) return { findings, steps: [] };
+  if (hasErrors(findings)) return { findings: findings.map(asRequested), steps: [] };
   const { identity, links } = replacement;
   const replaced = { array: SYSTEM_ARRAY, device: request.old, old: identityOf(request.old, named) };
   return { findings, steps: plan.steps, replaced: { ...replaced, new: identity, newLinks: links } };
