@@ -51,6 +51,10 @@ export const PLANNING_CODES = {
     meaning: "storage of an earlier installation for this very purpose is taken over as it is",
     cure: "nothing to do",
   },
+  "point-not-empty": {
+    meaning: "something lies at a mount point of the document, and the mount would hide it",
+    cure: "choose another mount point: the message says what lies there",
+  },
   "kernel-name": {
     meaning: "a device name that can be another disk at the next boot",
     cure: "use the stable name in the hint",

@@ -50,6 +50,8 @@ export interface BootstrapInput {
   readonly marker: string;
   /** Where the document has encrypted volumes. */
   readonly volumes?: VolumeFacts;
+  /** What lies at mount points of the document while nothing is mounted there. */
+  readonly hidden?: ReadonlyMap<string, readonly string[]>;
   readonly uuid: () => string;
   /** `--wipe-own`: what was ours before then may be lost where the document says `wipe`. */
   readonly ownLossSinceMs?: number;

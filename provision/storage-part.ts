@@ -33,6 +33,8 @@ export interface StorageInput {
   readonly ownLossSinceMs?: number;
   /** Read beforehand where the document has encrypted volumes. */
   readonly volumes?: VolumeFacts;
+  /** By mount point of the document, what lies there while nothing is mounted: the mount would hide it. */
+  readonly hidden?: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface VolumeFacts {
@@ -60,6 +62,8 @@ export interface PlannedArray {
   readonly name: string;
   readonly uuid: string;
   readonly disks: readonly Disk[];
+  /** At the most. */
+  readonly sizeBytes: number;
   /** As it is on the disks; absent when it is yet to be made. */
   readonly found?: MdArray;
   /** As journalled. */

@@ -20,6 +20,7 @@ import { lintArray } from "../raid/lint.ts";
 import { assembleStep, configStep, createStep, findArray } from "../raid/plan.ts";
 import { mountStep } from "./mount-plan.ts";
 import type { Part, StorageInput, StorageStep } from "./storage-part.ts";
+import { arrayBytes, lintRoom } from "./room-lint.ts";
 import { claimed, nothing, resolve, wipeOf } from "./storage-part.ts";
 import { arrayStanding, begun, diskStanding, incomplete } from "./storage-standing.ts";
 import { planVolume } from "./volume-plan.ts";
@@ -43,6 +44,7 @@ export function planStorage(input: StorageInput): StoragePlan {
   parts.push(...document.luks.map((spec, at) => planVolume(spec, `luks[${at}]`, arrays, input)));
   const findings = [
     ...lintRelease(document),
+    ...lintPoints(input),
     ...parts.flatMap((part) => part.findings),
     ...lintClaims(
       parts.flatMap((part) => part.claims),
@@ -77,12 +79,36 @@ function lintRelease(document: StorageInput["document"]): Finding[] {
   }));
 }
 
+/** The mount itself refuses too, but by then disks have been wiped for it. */
+function lintPoints({ document, hidden = new Map() }: StorageInput): Finding[] {
+  return (["disks", "raid", "luks"] as const).flatMap((kind) =>
+    document[kind].flatMap(({ mountPoint = "" }, at): Finding[] => {
+      const names = hidden.get(mountPoint) ?? [];
+      if (names.length === 0) return [];
+      const shown = [...names.slice(0, 3), ...(names.length > 3 ? [`${names.length - 3} more`] : [])].join(", ");
+      return [
+        {
+          severity: "error",
+          code: "point-not-empty",
+          path: `${kind}[${at}].mountPoint`,
+          message: `${mountPoint} is not empty, and the mount would hide what is in it: ${shown}`,
+          hint: "choose another mount point",
+        },
+      ];
+    }),
+  );
+}
+
 function planDisk(spec: DiskSpec, field: string, input: StorageInput): Part {
   const resolved = resolve([spec.device], `${field}.device`, () => `${field}.device`, input.inventory);
   const [disk] = resolved.disks;
   if (disk === undefined) return { ...nothing, findings: resolved.findings };
   const standing = diskStanding(spec, field, disk, input);
-  const part = { ...nothing, ...claimed([disk], () => `${field}.device`, spec.wipe, standing, resolved.findings) };
+  const room = standing.hasFilesystem
+    ? []
+    : lintRoom(`disk ${describeDisk(disk)} has`, `${field}.device`, disk.sizeBytes, spec.filesystem);
+  const said = [...resolved.findings, ...room];
+  const part = { ...nothing, ...claimed([disk], () => `${field}.device`, spec.wipe, standing, said) };
   const wipes = wipeOf(`disk:${spec.name}:wipe`, disk, spec, standing, input);
   if (spec.filesystem === "none") {
     // Nothing on it tells that it is ours, so this UUID is on no disk.
@@ -125,8 +151,12 @@ function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
   const members = disks.slice(0, spec.devices.length);
   const spares = disks.slice(spec.devices.length);
   const standing = arrayStanding(spec, field, disks, input);
-  const lint = lintArray(spec, field, members, spares);
-  const part = { ...nothing, ...claimed(disks, fieldOf, spec.wipe, standing, [...resolved.findings, ...lint]) };
+  const sizeBytes = arrayBytes(spec.level, members);
+  const room = standing.hasFilesystem
+    ? []
+    : lintRoom(`array ${spec.name} will have`, `${field}.devices`, sizeBytes, spec.filesystem);
+  const said = [...resolved.findings, ...lintArray(spec, field, members, spares), ...room];
+  const part = { ...nothing, ...claimed(disks, fieldOf, spec.wipe, standing, said) };
 
   const uuid = standing.uuid ?? mdUuid(input.uuid());
   const wipes = disks.flatMap((disk, at) => wipeOf(`raid:${spec.name}:wipe:${at}`, disk, spec, standing, input));
@@ -140,6 +170,7 @@ function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
     name: spec.name,
     uuid,
     disks,
+    sizeBytes,
     ...(found === undefined ? {} : { found }),
     ...(created === undefined ? {} : { madeAtMs: created.openedAtMs }),
   };

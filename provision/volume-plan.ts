@@ -6,11 +6,13 @@ import type { DiskMountStep } from "../disks/model.ts";
 import { filesystemStep, stepDevice } from "../disks/plan.ts";
 import { cryptsetupUnit, mappingPath } from "../luks/argv.ts";
 import { lintTpm } from "../luks/lint.ts";
+import type { Finding } from "../kit/finding.ts";
 import type { TpmFacts } from "../luks/model.ts";
 import type { VolumeOrder } from "../luks/plan.ts";
 import { crypttabStep, enrollStep, formatStep, keyStep, openStep } from "../luks/plan.ts";
 import { arrayPath } from "../raid/argv.ts";
 import { mountStep } from "./mount-plan.ts";
+import { LUKS_HEADER_BYTES, lintRoom } from "./room-lint.ts";
 import type { Part, PlannedArray, StorageInput, StorageStep } from "./storage-part.ts";
 import { claimed, nothing, resolve, wipeOf } from "./storage-part.ts";
 import type { VolumePlace, VolumeStanding } from "./volume-standing.ts";
@@ -29,7 +31,8 @@ export function planVolume(spec: LuksSpec, field: string, arrays: readonly Plann
     const place = arrayPlace(array);
     const standing = volumeStanding(spec, field, place, input);
     const device = { path: arrayPath(array.uuid) };
-    return { ...nothing, findings: [...tpm, ...standing.findings], ...build(spec, device, place, standing, input) };
+    const findings = [...tpm, ...standing.findings, ...lintVolumeRoom(spec, path, array.sizeBytes, standing)];
+    return { ...nothing, findings, ...build(spec, device, place, standing, input) };
   }
   const resolved = resolve([spec.device], path, () => path, input.inventory);
   const [disk] = resolved.disks;
@@ -38,11 +41,23 @@ export function planVolume(spec: LuksSpec, field: string, arrays: readonly Plann
   const standing = volumeStanding(spec, field, place, input);
   return {
     ...nothing,
-    ...claimed([disk], () => path, spec.wipe, standing, [...tpm, ...resolved.findings]),
+    ...claimed([disk], () => path, spec.wipe, standing, [
+      ...tpm,
+      ...resolved.findings,
+      ...lintVolumeRoom(spec, path, disk.sizeBytes, standing),
+    ]),
     wipes: wipeOf(`luks:${spec.name}:wipe`, disk, spec, standing, input),
     ...build(spec, stepDevice(disk), place, standing, input),
   };
 }
+
+const lintVolumeRoom = (
+  { name, filesystem }: LuksSpec,
+  path: string,
+  sizeBytes: number,
+  { isThere }: VolumeStanding,
+): readonly Finding[] =>
+  isThere ? [] : lintRoom(`volume ${name} will have`, path, sizeBytes - LUKS_HEADER_BYTES, filesystem);
 
 function build(
   spec: LuksSpec,

@@ -22,7 +22,7 @@ import type { SecretSourceField } from "../provision/driver.ts";
 import type { Secret } from "../kit/secret.ts";
 import { readFacts, readImageTime, resolveSecrets } from "../provision/driver.ts";
 import { probeNetwork } from "../provision/probe/driver.ts";
-import { readVolumeFacts } from "../provision/storage/driver.ts";
+import { readHidden, readVolumeFacts } from "../provision/storage/driver.ts";
 import { completeEnv } from "../iso/driver.ts";
 import { finishTable } from "../provision/install/table/driver.ts";
 import { readMirror } from "../iso/mirror/driver.ts";
@@ -176,6 +176,7 @@ export async function inspectAndPlan(
     ...records,
     replaced: state.replacements.done(),
     ...(volumes === undefined ? {} : { volumes: volumes.value }),
+    hidden: await readHidden(host, document),
     secrets: namedSecrets(secrets),
     hasK0sRecord: hasRecord,
     marker: paths.marker,

@@ -3,6 +3,7 @@ import type { Result } from "../../kit/result.ts";
 import type { Executors, StepBase, StepContext, StepExecutor } from "../../kit/step.ts";
 import type { StepDevice } from "../../disks/model.ts";
 import { confirmDevices, diskExecutors } from "../../disks/steps/driver.ts";
+import { findMounts } from "../../disks/driver.ts";
 import { resolveDevice } from "../../disks/select.ts";
 import type { Document, LuksSpec } from "../../config/document.ts";
 import type { Host } from "../../kit/ports.ts";
@@ -78,6 +79,22 @@ export async function readVolumeFacts(
     if (found.value !== undefined) probed.set(spec.name, found.value);
   }
   return ok({ tpm, probed });
+}
+
+/** By mount point of the document: what lies there while nothing is mounted. */
+export async function readHidden(
+  host: Host,
+  { disks, raid, luks }: Pick<Document, "disks" | "raid" | "luks">,
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const points = [...disks, ...raid, ...luks].flatMap(({ mountPoint }) => mountPoint ?? []);
+  const hidden = new Map<string, readonly string[]>();
+  if (points.length === 0) return hidden;
+  const mounted = new Set((await findMounts(host)).map(({ point }) => point));
+  for (const point of points.filter((each) => !mounted.has(each))) {
+    const listed = await host.files.list(point);
+    if (listed.ok && listed.value.length > 0) hidden.set(point, listed.value.toSorted());
+  }
+  return hidden;
 }
 
 /** The path of a disk that is nothing but a volume which we know nothing of. */
