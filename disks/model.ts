@@ -84,4 +84,14 @@ export interface DiskMountStep extends StepBase {
   readonly isPointImmutable: boolean;
 }
 
-export type DiskStep = DiskWipeStep | DiskFilesystemStep | DiskMountStep;
+/** What an earlier document of a first boot that is not over mounted, and this one does not. */
+export interface DiskUnmountStep extends StepBase {
+  readonly kind: "disk:unmount";
+  readonly point: string;
+  readonly unit: string;
+  /** Drop-ins and links that belong to the unit; it goes last itself. */
+  readonly files: readonly string[];
+  readonly unitPath: string;
+}
+
+export type DiskStep = DiskWipeStep | DiskFilesystemStep | DiskMountStep | DiskUnmountStep;

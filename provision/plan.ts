@@ -10,6 +10,7 @@ import type { K0sStep } from "../k0s/model.ts";
 import type { MachineFacts } from "./facts.ts";
 import type { Probes } from "./lint.ts";
 import type { NodeStep } from "./model.ts";
+import type { WrittenMount } from "./mount-plan.ts";
 import type { RenderedNode } from "./render.ts";
 import type { VolumeFacts } from "./storage-part.ts";
 import type { StorageStep } from "./storage.ts";
@@ -50,6 +51,8 @@ export interface BootstrapInput {
   readonly marker: string;
   /** Where the document has encrypted volumes. */
   readonly volumes?: VolumeFacts;
+  /** Mount units that documents of this node made. */
+  readonly written?: readonly WrittenMount[];
   /** What lies at mount points of the document while nothing is mounted there. */
   readonly hidden?: ReadonlyMap<string, readonly string[]>;
   readonly uuid: () => string;

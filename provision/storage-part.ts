@@ -16,6 +16,7 @@ import { ok } from "../kit/result.ts";
 import type { LuksStep, Probed, TpmFacts } from "../luks/model.ts";
 import type { RaidStep } from "../raid/model.ts";
 import type { Intent } from "../state/model.ts";
+import type { WrittenMount } from "./mount-plan.ts";
 import { isWipeOpen } from "./storage-standing.ts";
 
 export type StorageStep = DiskStep | RaidStep | LuksStep;
@@ -33,6 +34,10 @@ export interface StorageInput {
   readonly ownLossSinceMs?: number;
   /** Read beforehand where the document has encrypted volumes. */
   readonly volumes?: VolumeFacts;
+  /** Mount units of this document and of earlier ones. */
+  readonly written?: readonly WrittenMount[];
+  /** An earlier attempt got as far as k0s. */
+  readonly hasK0sRecord?: boolean;
   /** By mount point of the document, what lies there while nothing is mounted: the mount would hide it. */
   readonly hidden?: ReadonlyMap<string, readonly string[]>;
 }

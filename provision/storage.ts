@@ -18,7 +18,7 @@ import { hasErrors } from "../kit/finding.ts";
 import { arrayPath, mdUuid } from "../raid/argv.ts";
 import { lintArray } from "../raid/lint.ts";
 import { assembleStep, configStep, createStep, findArray } from "../raid/plan.ts";
-import { mountStep } from "./mount-plan.ts";
+import { lintStale, mountStep, staleMounts, unmountSteps, withoutMounts } from "./mount-plan.ts";
 import type { Part, StorageInput, StorageStep } from "./storage-part.ts";
 import { arrayBytes, lintRoom } from "./room-lint.ts";
 import { claimed, nothing, resolve, wipeOf } from "./storage-part.ts";
@@ -34,17 +34,23 @@ export interface StoragePlan {
   readonly owned: readonly OwnedStorage[];
 }
 
-export function planStorage(input: StorageInput): StoragePlan {
-  const { document, inventory } = input;
+export function planStorage(given: StorageInput): StoragePlan {
+  const { document, written = [], hasK0sRecord = false } = given;
+  // Each is on a disk that is ours and stays as it is, or is unmounted before anything else is done.
+  const input = { ...given, inventory: withoutMounts(given.inventory, written) };
+  const { inventory } = input;
   const parts = [
     ...document.disks.map((spec, at) => planDisk(spec, `disks[${at}]`, input)),
     ...document.raid.map((spec, at) => planArray(spec, `raid[${at}]`, input)),
   ];
   const arrays = parts.flatMap((part) => part.array ?? []);
   parts.push(...document.luks.map((spec, at) => planVolume(spec, `luks[${at}]`, arrays, input)));
+  const mounts = parts.flatMap((part) => part.mounts).toSorted((a, b) => byDepth(a.point, b.point));
+  const stale = staleMounts(written, mounts);
   const findings = [
     ...lintRelease(document),
     ...lintPoints(input),
+    ...lintStale(stale, hasK0sRecord),
     ...parts.flatMap((part) => part.findings),
     ...lintClaims(
       parts.flatMap((part) => part.claims),
@@ -52,9 +58,9 @@ export function planStorage(input: StorageInput): StoragePlan {
     ),
   ];
   if (hasErrors(findings)) return { steps: [], findings, owned: [] };
-  const mounts = parts.flatMap((part) => part.mounts).toSorted((a, b) => byDepth(a.point, b.point));
   return {
     steps: [
+      ...unmountSteps(stale),
       ...parts.flatMap((part) => part.wipes),
       ...parts.flatMap((part) => part.arrays),
       ...parts.flatMap((part) => part.volumes),

@@ -22,7 +22,7 @@ import type { SecretSourceField } from "../provision/driver.ts";
 import type { Secret } from "../kit/secret.ts";
 import { readFacts, readImageTime, resolveSecrets } from "../provision/driver.ts";
 import { probeNetwork } from "../provision/probe/driver.ts";
-import { readHidden, readVolumeFacts } from "../provision/storage/driver.ts";
+import { readHidden, readVolumeFacts, readWritten } from "../provision/storage/driver.ts";
 import { completeEnv } from "../iso/driver.ts";
 import { finishTable } from "../provision/install/table/driver.ts";
 import { readMirror } from "../iso/mirror/driver.ts";
@@ -177,6 +177,7 @@ export async function inspectAndPlan(
     replaced: state.replacements.done(),
     ...(volumes === undefined ? {} : { volumes: volumes.value }),
     hidden: await readHidden(host, document),
+    written: await readWritten(host),
     secrets: namedSecrets(secrets),
     hasK0sRecord: hasRecord,
     marker: paths.marker,

@@ -11,6 +11,7 @@ import { findMounts, howItEnded, probeSignatures, readTree } from "../driver.ts"
 import { contentNodes, flatten, identityOf } from "../inventory.ts";
 import { sameDisk } from "../../kit/disk.ts";
 import { parseProperties } from "../parse.ts";
+import { unmountExecutor } from "./unmount/driver.ts";
 import type { BlockNode, DiskFilesystemStep, DiskMountStep, DiskStep, DiskWipeStep, StepDevice } from "../model.ts";
 
 const mkfsTimeoutMs = 60 * 60_000;
@@ -36,6 +37,7 @@ export const diskExecutors: Executors<DiskStep> = {
     check: (step, context) => checkMount(step, context),
     run: (step, context) => mount(step, context),
   },
+  "disk:unmount": unmountExecutor,
 };
 
 /** Whether the disk behind each path still is the one that was decided about; kernel names move when disks come and go. */

@@ -18,6 +18,8 @@ import { mdUuid } from "../../raid/argv.ts";
 import type { VolumeFacts } from "../storage-part.ts";
 import { replaceExecutors as raidReplaceExecutors } from "../../raid/replace/driver.ts";
 import { systemReplaceExecutors } from "../mirror/driver.ts";
+import type { WrittenMount } from "../mount-plan.ts";
+import { readWrittenMount, unitFolder } from "../mount-plan.ts";
 import type { ReplaceStep } from "../replace-plan.ts";
 import type { StorageStep } from "../storage.ts";
 import { madeUuids } from "../storage-standing.ts";
@@ -79,6 +81,18 @@ export async function readVolumeFacts(
     if (found.value !== undefined) probed.set(spec.name, found.value);
   }
   return ok({ tpm, probed });
+}
+
+/** What this document, or an earlier one of a first boot that is not over, has had mounted. */
+export async function readWritten(host: Host): Promise<readonly WrittenMount[]> {
+  const listed = await host.files.list(unitFolder);
+  const written: WrittenMount[] = [];
+  for (const unit of listed.ok ? listed.value.filter((name) => name.endsWith(".mount")).toSorted() : []) {
+    const text = await host.files.readText(`${unitFolder}/${unit}`);
+    const mount = text.ok ? readWrittenMount(unit, text.value) : undefined;
+    if (mount !== undefined) written.push(mount);
+  }
+  return written;
 }
 
 /** By mount point of the document: what lies there while nothing is mounted. */

@@ -121,6 +121,7 @@ function storageExecutors(of: World): Executors<StorageStep> {
         return does(context, "mount");
       },
     },
+    "disk:unmount": { argv: () => [], check: async () => state(true), run: (_, context) => does(context, "unmount") },
     "raid:create": {
       argv: () => [],
       check: async ({ uuid }) => state([..."AB"].every((serial) => of.members.get(serial) === uuid)),
