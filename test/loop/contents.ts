@@ -73,6 +73,14 @@ function inPartition(types: readonly string[], fill: (path: string, sizeBytes: n
   };
 }
 
+/** As cryptsetup makes it, at next to no cost. */
+function encrypt(path: string): void {
+  const cost = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"];
+  const argv = ["-q", "luksFormat", "--type", "luks2", ...cost, path, "-"];
+  const ran = spawnSync("cryptsetup", argv, { input: "throw-away" });
+  if (ran.status !== 0) throw new Error(`cryptsetup: ${String(ran.stderr)}`);
+}
+
 const zero = (path: string, countMib: number): void =>
   void sh("dd", "if=/dev/zero", `of=${path}`, "bs=1M", `count=${countMib}`, "conv=notrunc,fsync");
 
@@ -94,14 +102,13 @@ export const contents: Readonly<Record<string, Content>> = {
   "a physical volume of LVM": printed(["LVM2_member"], lvmMember)(),
   "LUKS 1": printed(["crypto_LUKS"], () => luks(1))(),
   "LUKS 2": printed(["crypto_LUKS"], () => luks(2))(),
-  "LUKS 2 as cryptsetup makes it": {
+  "LUKS 2 as cryptsetup makes it": { types: ["crypto_LUKS"], needs: ["cryptsetup"], make: ({ path }) => encrypt(path) },
+  "LUKS 2 of which only the second header is left": {
     types: ["crypto_LUKS"],
     needs: ["cryptsetup"],
-    make: ({ path }) => {
-      const cost = ["--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000"];
-      const argv = ["-q", "luksFormat", "--type", "luks2", ...cost, path, "-"];
-      const ran = spawnSync("cryptsetup", argv, { input: "throw-away" });
-      if (ran.status !== 0) throw new Error(`cryptsetup: ${String(ran.stderr)}`);
+    make: ({ path }, sizeBytes) => {
+      encrypt(path);
+      imprint(path, sizeBytes, [{ offset: 0, bytes: new Uint8Array(16_384) }]);
     },
   },
   "a member of an md 0.90 array": printed(["linux_raid_member"], md090)(),
@@ -168,6 +175,51 @@ export const contents: Readonly<Record<string, Content>> = {
     types: ["gpt"],
     needs: ["sfdisk"],
     make: ({ path }) => partition(path, "gpt", "start=1MiB, size=20MiB"),
+  },
+  "a protective MBR without a GPT": {
+    types: ["PMBR"],
+    needs: ["sfdisk"],
+    make: ({ path }, sizeBytes) => {
+      partition(path, "gpt", "start=1MiB, size=20MiB");
+      spawnSync("partx", ["--delete", path]);
+      const table = new Uint8Array(33 * 512);
+      imprint(path, sizeBytes, [
+        { offset: 512, bytes: table },
+        { offset: -table.length, bytes: table },
+      ]);
+    },
+  },
+  "ext4 on the whole disk over a GPT of which the backup is left": {
+    types: ["ext4", "gpt"],
+    sizeMib: 64,
+    needs: ["sfdisk", "mkfs.ext4"],
+    make: ({ path }) => {
+      partition(path, "gpt", "start=1MiB, size=20MiB");
+      spawnSync("partx", ["--delete", path]);
+      zero(path, 2);
+      sh("mkfs.ext4", "-q", "-F", "-E", "nodiscard", path, "60M");
+    },
+  },
+  "two partitions at odd sectors": {
+    types: ["gpt", "ext4", "swap"],
+    sizeMib: 64,
+    needs: ["sfdisk", "mkfs.ext4", "mkswap"],
+    make: ({ path }) => {
+      partition(path, "gpt", "start=4567, size=40001", "start=50001, size=30001");
+      sh("mkfs.ext4", "-q", "-F", `${path}p1`);
+      sh("mkswap", "-q", `${path}p2`);
+      sh("sync", path);
+    },
+  },
+  "an EFI system partition alone": {
+    types: ["gpt", "vfat"],
+    sizeMib: 96,
+    needs: ["sfdisk", "mkfs.vfat"],
+    make: ({ path }) => {
+      partition(path, "gpt", "start=1MiB, size=64MiB, type=uefi");
+      sh("mkfs.vfat", `${path}p1`);
+      sh("sync", path);
+    },
   },
   MBR: {
     types: ["dos"],
