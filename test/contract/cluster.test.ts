@@ -67,7 +67,9 @@ const charts = async (of: Controller): Promise<string> =>
 
 /** Names by the leases: of all controllers, and of the one whose run holds the leader's too. */
 async function leases(of: Controller): Promise<{ readonly names: string; readonly leader?: string }> {
-  const { stdout } = await of.kubectl("get", "leases", "-n", "kube-node-lease", "-o", "json");
+  const { stdout, exitCode } = await of.kubectl("get", "leases", "-n", "kube-node-lease", "-o", "json");
+  // While a member comes there may be no leader for a moment.
+  if (exitCode !== 0) return { names: "" };
   const leader = parseLeader(stdout);
   const { items } = JSON.parse(stdout) as {
     readonly items: readonly { readonly metadata: { readonly name: string } }[];
