@@ -140,7 +140,8 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
   const say = (text: string): void => io.err(`${text}\n`);
   const notify = realNotify(io.env["NOTIFY_SOCKET"]);
   const boot = await readBootFacts(realHost(), paths);
-  const host = realHost(options.isNode && boot?.mode !== "live" ? { keptEtc: paths.keptEtc } : {});
+  const isKeptEtc = options.isNode && boot?.mode !== "live";
+  const host = realHost(isKeptEtc ? { keptEtc: paths.keptEtc } : {});
 
   const opened = openState(paths);
   if (!opened.ok) say(`corium serve: ${formatError(opened.error)}`);
@@ -350,6 +351,7 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     state,
     paths,
     watchPaths,
+    ...(isKeptEtc ? { keptConfig: `${paths.keptEtc}/corium/config.yaml` } : {}),
     read: () => status.config(),
     document: () => readKnown()?.document,
     say: sayOf,

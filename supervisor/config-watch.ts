@@ -21,6 +21,8 @@ export interface ConfigWatch {
   /** The one that the node runs. */
   readonly document: () => Document | undefined;
   readonly say: (line: string) => void;
+  /** Of source 1: the copy that the next boot has it from. Absent where `/etc` is no volatile one. */
+  readonly keptConfig?: string;
   /** For what no file tells: units, arrays, mounts, links. Absent: never. */
   readonly pollMs?: number;
 }
@@ -52,6 +54,7 @@ const SURE_MS = 2_000;
 /** A machine that starts has to get its addresses, mounts and links first. */
 const BOOT_MS = 60_000;
 const TOLD_AT_ONCE = 5;
+const DOCUMENT_BYTES = 2 * 1024 * 1024;
 
 export function configWatcher(watch: ConfigWatch): ConfigWatcher {
   const { host, say, paths } = watch;
@@ -61,6 +64,7 @@ export function configWatcher(watch: ConfigWatch): ConfigWatcher {
   const wake = (): void => woken.resolve();
 
   async function look(): Promise<void> {
+    await keepEdit(watch);
     const told = await readRemembered<readonly string[]>(host, memoryPath, []);
     const reasons = await sure(watch, told);
     if (reasons === undefined || isOver) return;
@@ -112,6 +116,17 @@ export function configWatcher(watch: ConfigWatch): ConfigWatcher {
   };
 }
 
+/** What a person writes into source 1 is there after a boot too: /etc is volatile but for what this program keeps. */
+async function keepEdit({ host, paths, state, keptConfig, say }: ConfigWatch): Promise<void> {
+  if (keptConfig === undefined || isWriting(state)) return;
+  const limit = { maxBytes: DOCUMENT_BYTES };
+  const [edited, kept] = [await host.files.readText(paths.config, limit), await host.files.readText(keptConfig, limit)];
+  // One that was deleted comes back with the next boot, as it was.
+  if (!edited.ok || (kept.ok && kept.value === edited.value)) return;
+  const written = await host.files.write(keptConfig, edited.value, { mode: 0o600 });
+  if (!written.ok) say(`${paths.config} was edited and could not be kept: ${written.error.message}`);
+}
+
 /** Source 1, what was rendered, and the secrets that are in files; before there is a baseline, what brings it. */
 function inputPaths({ state, paths, document }: ConfigWatch): readonly string[] {
   const known = document();
@@ -122,18 +137,20 @@ function inputPaths({ state, paths, document }: ConfigWatch): readonly string[] 
 
 const keyOf = ({ code, path = "" }: ConfigReason): string => `${code} ${path}`;
 
+const isWriting = ({ operations }: ConfigWatch["state"]): boolean =>
+  WRITING.includes(operations.running()?.kind ?? "drain");
+
 /** What was told and is still so, and what is new and there at a second look; undefined while an operation writes. */
 async function sure(
   { host, state, read }: ConfigWatch,
   told: readonly string[],
 ): Promise<readonly ConfigReason[] | undefined> {
-  const isWriting = (): boolean => WRITING.includes(state.operations.running()?.kind ?? "drain");
-  if (isWriting()) return undefined;
+  if (isWriting(state)) return undefined;
   const first = (await read()).reasons;
   if (first.every((reason) => told.includes(keyOf(reason)))) return first;
   await host.clock.sleep(SURE_MS);
   const second = (await read()).reasons;
-  if (isWriting()) return undefined;
+  if (isWriting(state)) return undefined;
   const before = new Set([...told, ...first.map(keyOf)]);
   return second.filter((reason) => before.has(keyOf(reason)));
 }
