@@ -101,6 +101,7 @@ async function runRoute(
   if (caller.kind !== "local" && caller.kind !== "operator") {
     return problem(401, "not authorised", { reason: "no-certificate" });
   }
+  if (caller.kind === "operator" && caller.isOfNewCa === true) await services.apply.greet(wire.connection);
   const { pathname, searchParams: query } = new URL(request.url);
   const isChange = route.method !== "GET";
   let noted = "done";

@@ -386,6 +386,11 @@ export interface HandoverAnswer {
   readonly controlPlane?: ControlPlaneAnswer;
 }
 
+export interface CaNonceAnswer {
+  /** Signed by a key of the new CA it is the proof of POST /v1/ca/rotate. */
+  readonly nonce: string;
+}
+
 export interface CancelAnswer {
   /** The operation, whose files are as before. */
   readonly cancelled: string;

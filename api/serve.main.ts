@@ -7,7 +7,7 @@ import { redactPlain } from "../config/redact.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
 import { fingerprint } from "../apply/fingerprint.ts";
 import { serveApply } from "../apply/service/driver.ts";
-import { newCaOf, resumeApply } from "../apply/waiting/driver.ts";
+import { confirmByConnection, newCaOf, resumeApply } from "../apply/waiting/driver.ts";
 import { adoptBaseline } from "../apply/adopt/driver.ts";
 import type { ApplyDependencies } from "../apply/service/model.ts";
 import { rerender } from "../apply/rerender/driver.ts";
@@ -60,6 +60,7 @@ import { vipWatcher } from "../supervisor/vip-watch.ts";
 import { nodeVolumes, remindOfRecovery } from "../supervisor/volumes.ts";
 import { createApi } from "./app.ts";
 import { createDoor } from "./caller.ts";
+import { caChallenge } from "./ca-challenge.ts";
 import type { Connections } from "./connections.ts";
 import { countConnections } from "./connections.ts";
 import { API_PORT } from "./contract.ts";
@@ -288,11 +289,13 @@ async function serve(options: Options, io: CommandIo): Promise<number> {
     },
     apply: {
       apply: (request) => serveApply(gate, request),
+      greet: (connection) => confirmByConnection(gate, connection),
       resume: (operation, told) => resumeApply(gate, operation, told),
     },
     ...(boot?.mode === "live" && options.isNode
       ? { install: createInstaller({ host, state, version, boot, readInventory: inventoryOf }) }
       : {}),
+    caChallenge: caChallenge(host),
     volumes,
     disks: duty.disks,
     ...(isAdoptable ? { adopt: adoptThenRestart(gate, () => adopted.abort()) } : {}),

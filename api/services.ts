@@ -15,6 +15,7 @@ import type { Installer } from "../supervisor/installer.ts";
 import type { ArrayDuty } from "../supervisor/array-duty.ts";
 import type { ResetService } from "../supervisor/reset-service.ts";
 import type { ConfigStatusAnswer, DiskAnswer, HealthAnswer, NodeAnswer } from "./contract.ts";
+import type { CaChallenge } from "./ca-challenge.ts";
 import type { Enrolment } from "./enrolment.ts";
 
 export interface ApiServices {
@@ -33,6 +34,7 @@ export interface ApiServices {
   readonly apply: ApplyService;
   /** On a live system only. */
   readonly install?: Installer;
+  readonly caChallenge: CaChallenge;
   readonly volumes: VolumeService;
   /** One disk in the place of another. */
   readonly disks: ArrayDuty["disks"];
@@ -80,6 +82,8 @@ export interface StatusService {
 /** The gate (apply/): refuses without a trace, or makes the whole document true. */
 export interface ApplyService {
   apply(request: ServiceRequest): Promise<ServiceOutcome>;
+  /** Somebody came with a certificate of the CA that waits: what is confirmed by that is done when it resolves. */
+  greet(connection: number): Promise<void>;
   /** Of one that waits: it goes on, or is taken back. */
   resume(operation: string, told: { readonly word: Word; readonly teller: Teller }): Promise<ServiceOutcome>;
 }

@@ -31,8 +31,14 @@ export const isAwaited = ({ state, awaited }: UndoRecord, now: Now): boolean =>
   state === "open" && awaited !== undefined && awaited.bootId === now.bootId && awaited.untilMs > now.monotonicMs;
 
 /** What the operation says while it waits. `untilMs`: of the wall clock. */
-export function waitingMessage(operation: string, { newCa }: Pick<Awaited, "newCa">, untilMs: number): string {
+export function waitingMessage(
+  operation: string,
+  { newCa, isByConnection }: Pick<Awaited, "newCa" | "isByConnection">,
+  untilMs: number,
+): string {
   const until = new Date(untilMs).toISOString().replace(/\.\d+Z$/, "Z");
+  if (isByConnection === true)
+    return `made; it is taken back at ${until} unless somebody comes with a certificate of the new CA`;
   const how = newCa === undefined ? "over a new connection" : "with a certificate of the new CA";
   return `made; it is taken back at ${until} unless somebody confirms it ${how}: cctl confirm ADDR ${operation}`;
 }

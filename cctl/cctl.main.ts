@@ -9,6 +9,7 @@ import { realFiles } from "../host/files.ts";
 import { realRandom } from "../host/random.ts";
 import { accessCommands } from "./access.ts";
 import { actingCommands } from "./acting.ts";
+import { caCommand } from "./ca.ts";
 import { confirmCommands } from "./confirm.ts";
 import { applyCommands } from "./apply.ts";
 import { type Arguments, parseArguments } from "./arguments.ts";
@@ -81,6 +82,7 @@ export const commands: readonly CctlCommand[] = [
   ...pkiCommands,
   enrollCommand,
   trustCommand,
+  caCommand,
   ...applyCommands,
   baselineCommand,
   ...readingCommands,

@@ -1,6 +1,7 @@
 import type { Route } from "../route.ts";
 import { ACCESS_ROUTES } from "./access.ts";
 import { BASELINE_ROUTES } from "./baseline.ts";
+import { CA_ROUTES } from "./ca.ts";
 import { CONFIG_ROUTES } from "./config.ts";
 import { CORDON_ROUTES } from "./cordon.ts";
 import { DISK_ROUTES } from "./disks.ts";
@@ -23,6 +24,7 @@ export const ROUTES: readonly Route[] = [
   ...CONFIG_ROUTES,
   ...BASELINE_ROUTES,
   ...OPERATION_ROUTES,
+  ...CA_ROUTES,
   ...EVENT_ROUTES,
   ...SERVICE_ROUTES,
   ...LOG_ROUTES,

@@ -28,6 +28,8 @@ export interface Wait {
   readonly objection?: (teller: Teller) => AppError | undefined;
   /** PEM of the CA whose operators are let in while it waits. */
   readonly newCa?: string;
+  /** The first connection of one of them confirms it. */
+  readonly isByConnection?: true;
 }
 
 export interface Held<T> {

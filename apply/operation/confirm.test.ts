@@ -1,5 +1,5 @@
 /** A change that has to be confirmed: kept, taken back, waited for by the next process, undone by the next boot. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { realRandom } from "../../host/random.ts";
 import { mintAuthority } from "../../pki/driver.ts";
 import { fingerprintOfPem } from "../../pki/fingerprint.ts";
@@ -8,8 +8,11 @@ import { type GateService, gateService, removeServices } from "../../test/suppor
 import { recoverApplies } from "../recovery/driver.ts";
 import { serveApply } from "../service/driver.ts";
 import type { ApplyDependencies, ServiceOutcome, ServiceRequest } from "../service/model.ts";
-import { newCaOf, resumeApply } from "../waiting/driver.ts";
+import { confirmByConnection, newCaOf, resumeApply } from "../waiting/driver.ts";
 import { goOnWaiting } from "./driver.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(60_000);
 
 const BEFORE = "role: single\nnode: {name: n1}\n";
 const ADDON = `${BEFORE}addons:\n  - {name: ingress, chart: "oci://r.example.com/ingress"}\n`;
@@ -236,6 +239,12 @@ describe("a change of api", () => {
     expect(window.phase(id)).toBe("succeeded");
     expect(window.one.state().claim.get()).toMatchObject({ operatorCA: next, fingerprint: fingerprintOfPem(next) });
     expect(newCaOf(window.one.state())).toBeUndefined();
+    expect(
+      window.one
+        .state()
+        .events.since(0)
+        .some(({ kind }) => kind === "ca-rotated"),
+    ).toBe(true);
   });
 
   test("a CA that nobody has a certificate of undoes itself", async () => {
@@ -253,6 +262,25 @@ describe("a change of api", () => {
     expect(newCaOf(window.one.state())).toBe(next);
     await window.tell(id, "confirm", { connection: 2, isOfNewCa: true });
     expect(window.one.state().claim.get()?.operatorCA).toBe(next);
+  });
+
+  test("asked for with a proof: the first connection of the new CA confirms it, and without one it undoes itself", async () => {
+    const { window, next } = await rotating();
+    const before = window.shape();
+    const rotate = async (): Promise<void> => {
+      const outcome = await window.post(withCa(next), { isConfirmedByConnection: true });
+      expect(outcome).toMatchObject({ answer: { status: "awaiting-confirmation" } });
+    };
+    await rotate();
+    await window.pass();
+    expect(window.shape()).toEqual(before);
+    await rotate();
+    await confirmByConnection(window.one.dependencies, 1);
+    expect(window.one.state().claim.get()?.operatorCA).not.toBe(next);
+    await window.restart();
+    await confirmByConnection(window.one.dependencies, 2);
+    expect(window.one.state().claim.get()?.operatorCA).toBe(next);
+    expect(window.one.state().operations.running()).toBeUndefined();
   });
 
   test("nobody claims a node in service by a document", async () => {

@@ -114,7 +114,8 @@ function waitingPorts(
   return {
     async confirm(made, record) {
       const untilMs = host.clock.monotonicMs() + confirmWithinMs;
-      const awaited: Awaited = { ...made, requester, bootId: state.bootId, untilMs, ...newCaIn(work) };
+      const byConnection = work.request.isConfirmedByConnection === true ? ({ isByConnection: true } as const) : {};
+      const awaited: Awaited = { ...made, requester, bootId: state.bootId, untilMs, ...newCaIn(work), ...byConnection };
       const marked = await markAwaited(host, paths.stateDir, record, awaited);
       return marked.ok ? held.wait(confirmationOf(dependencies, operation, awaited)) : marked;
     },
@@ -131,6 +132,7 @@ function confirmationOf(dependencies: ApplyDependencies, operation: string, awai
     onWait: () => sayItWaits(dependencies, operation, waitingMessage(operation, awaited, host.clock.nowMs() + leftMs)),
     objection: (teller) => objectionTo(teller, awaited, since),
     ...(awaited.newCa === undefined ? {} : { newCa: awaited.newCa.operatorCA }),
+    ...(awaited.isByConnection === undefined ? {} : { isByConnection: true as const }),
   };
 }
 
@@ -214,7 +216,10 @@ function recordBaseline(
       if (baseline === undefined) throw new Error("there is none to replace");
       const document = state.documents.add({ text, atMs, requester, origin: "apply" });
       state.baseline.set({ ...baseline, document, inputHash: hash, secretFingerprints: fingerprints, rendered, atMs });
-      if (newCa !== undefined) state.claim.replace({ ...newCa, atMs, by: "document" });
+      if (newCa === undefined) return;
+      state.claim.replace({ ...newCa, atMs, by: "document" });
+      const message = `the operator CA ${newCa.fingerprint} is obeyed from now on, and no other`;
+      state.events.add({ atMs, kind: "ca-rotated", severity: "warning", message });
     });
     return ok(undefined);
   } catch (error) {

@@ -35,6 +35,8 @@ export interface ServiceRequest {
   readonly isCoordinated?: boolean;
   /** It is taken back unless somebody confirms it in this time after it is made. */
   readonly confirmWithinMs?: number;
+  /** Of a new CA: the first connection with a certificate of it confirms it. */
+  readonly isConfirmedByConnection?: true;
   readonly requester: Requester;
 }
 

@@ -26,6 +26,8 @@ export interface Awaited extends Made {
   /** Of the monotonic clock of that boot. */
   readonly untilMs: number;
   readonly newCa?: NewCa;
+  /** The first connection with a certificate of the new CA confirms it. */
+  readonly isByConnection?: true;
 }
 
 export interface UndoRecord {

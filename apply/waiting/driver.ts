@@ -57,3 +57,14 @@ export async function resumeApply(
 /** The CA that becomes the node's if the change that waits is confirmed: its operators are let in until then. */
 export const newCaOf = (state: State): string | undefined =>
   [...(waiting.get(state)?.values() ?? [])].map((held) => held.current()?.newCa).find((pem) => pem !== undefined);
+
+/** Somebody came with a certificate of the new CA: where that alone is what is waited for, it is done when this resolves. */
+export async function confirmByConnection(
+  dependencies: Pick<ApplyDependencies, "host" | "state">,
+  connection: number,
+): Promise<void> {
+  const known = [...(waiting.get(dependencies.state) ?? [])];
+  const operation = known.find(([, held]) => held.current()?.isByConnection === true)?.[0];
+  if (operation === undefined) return;
+  await resumeApply(dependencies, operation, { word: "confirm", teller: { connection, isOfNewCa: true } });
+}

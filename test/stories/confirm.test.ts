@@ -1,8 +1,11 @@
 /** A change that is confirmed or undoes itself, as its operators live through it. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { type FakeHost, fakeHost } from "../support/fake-host.ts";
 import { type StoryNode, startStoryNode } from "./story-node.ts";
 import { type Transcript, transcript } from "./transcript.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(60_000);
 
 const base = "role: single\ncluster: { name: shop }\nnode: { name: node1 }\n";
 const withAddon = `${base}addons:
@@ -65,4 +68,22 @@ test("a change of api needs it; a new CA is confirmed with a certificate of its 
   expect((await story.type("health node1")).status).toBe(4);
   expect((await story.type("health node1 --dir new")).status).toBe(0);
   story.check("new-ca");
+});
+
+test("ca rotate: proved by the new CA, and the first connection of it ends the old one", async () => {
+  const text = `${base}api: { enabled: true, insecure: true } # bench\n`;
+  node.bootstrap(text);
+  await story.type("ca rotate node1 --to new");
+  await story.type("pki init --dir new");
+  const declined = await story.type("ca rotate node1 --to new", { answers: ["n"] });
+  expect([declined.status, recorded()]).toEqual([1, text]);
+  expect((await story.type("ca rotate node1 --to new", { answers: ["y"] })).status).toBe(0);
+  expect(node.state.claim.get()?.operatorCA).toBe(operator.text("new/operator-ca.pem") ?? "");
+  expect(node.machine.text("/etc/corium/config.yaml")).toBe(recorded() ?? "");
+  expect(recorded()).toContain("# bench");
+  expect((await story.type("health node1")).status).toBe(4);
+  expect((await story.type("health node1 --dir new")).status).toBe(0);
+  const again = await story.type("ca rotate node1 --to new --yes --dir new");
+  expect([again.status, again.err.includes("obeys that CA already")]).toEqual([1, true]);
+  story.check("ca-rotate");
 });

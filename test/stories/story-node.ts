@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApi } from "../../api/app.ts";
+import { caChallenge } from "../../api/ca-challenge.ts";
 import { createDoor } from "../../api/caller.ts";
 import { countConnections } from "../../api/connections.ts";
 import { openEnrolment } from "../../api/enrolment.ts";
@@ -13,7 +14,7 @@ import { listenOnTls } from "../../api/listener.ts";
 import type { ApiServices } from "../../api/services.ts";
 import { serveApply } from "../../apply/service/driver.ts";
 import type { ApplyDependencies } from "../../apply/service/model.ts";
-import { newCaOf, resumeApply } from "../../apply/waiting/driver.ts";
+import { confirmByConnection, newCaOf, resumeApply } from "../../apply/waiting/driver.ts";
 import { parseDocument } from "../../config/load.ts";
 import { realRandom } from "../../host/random.ts";
 import { fail } from "../../kit/app-error.ts";
@@ -127,8 +128,10 @@ export async function startStoryNode(): Promise<StoryNode> {
     status: { ...status, disks: async () => ok([]) },
     apply: {
       apply: (request) => serveApply(gate, request),
+      greet: (connection) => confirmByConnection(gate, connection),
       resume: (operation, told) => resumeApply(gate, operation, told),
     },
+    caChallenge: caChallenge(machine),
     volumes: nodeVolumes(machine, state),
     reset: createResetService({
       host: machine,

@@ -1,6 +1,7 @@
 /** The real API and a real (in-memory) state on a fake host: what is called is what a node would answer. */
 import type { Caller } from "../../api/caller.ts";
 import { localCaller } from "../../api/caller.ts";
+import { caChallenge } from "../../api/ca-challenge.ts";
 import { createApi } from "../../api/app.ts";
 import type { Enrolment } from "../../api/enrolment.ts";
 import { openEnrolment } from "../../api/enrolment.ts";
@@ -92,11 +93,13 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
         api.applied.push(request);
         return api.outcome;
       },
+      greet: async () => undefined,
       resume: async (operation, { word }) => {
         api.resumed.push([operation, word]);
         return api.outcome;
       },
     },
+    caChallenge: caChallenge(fake),
     volumes: nodeVolumes(fake, state),
     disks: {
       plan: async () => err({ code: "no-baseline", message: "this node has no arrays" }),
