@@ -37,11 +37,11 @@ export const PLANNING_CODES = {
   },
   "own-data": {
     meaning: "a disk holds what this node itself made",
-    cure: "wipe: true is not enough for that: --wipe-own at the claim or on the console",
+    cure: "wipe: true is not enough for that: it takes --wipe-own as well, at the claim, at a retry or on the console",
   },
   "own-incomplete": {
     meaning: "what this node made is there, but not all of it",
-    cure: "connect the missing disk; or give up what was on it with --wipe-own",
+    cure: "connect the missing disk; or give up what was on it, with wipe: true and --wipe-own",
   },
   "own-differs": {
     meaning: "what this node made is there, but not as the document says now",

@@ -118,6 +118,15 @@ describe("the document was changed after a first run had made its storage", () =
     });
   }
 
+  test("--wipe-own was given, and the cure was to give --wipe-own: the document had no wipe: true", () => {
+    const node = new Node();
+    for (const step of node.plan(storageDocument({ disks: [plainDisk()] })).steps) node.run(step);
+    const { findings } = node.plan(storageDocument({ disks: [plainDisk({ name: "other" })] }), 5);
+    expect(findings.find(({ code }) => code === "own-data")?.hint).toBe(
+      "only wipe: true together with --wipe-own destroys it; or name another disk",
+    );
+  });
+
   test("a member became a spare, and the array went on with it as a member", () => {
     const node = new Node();
     const third = { ...node.inventory.disks[1], path: "/dev/vdd", links: [], identity: { serial: "C", sizeBytes: 1 } };

@@ -257,10 +257,13 @@ export const madeUuids = (records: Pick<Records, "owned" | "intents">): readonly
     ...records.intents.filter((each) => each.closedAtMs !== undefined).flatMap((each) => chosenUuid(each) ?? []),
   ].map(mdUuid);
 
+/** Both are needed, and whoever gave one of them is told of the other. */
+export const OWN_HINT = "only wipe: true together with --wipe-own destroys it; or name another disk";
+
 /** What this node made under another name, or for other disks, is not destroyed by `wipe: true` alone. */
 export function guardOwn(disks: readonly Disk[], records: Records, path: string): Finding[] {
   const made = madeUuids(records);
-  const hint = "wipe: true is not enough for that: use --wipe-own";
+  const hint = OWN_HINT;
   return disks.flatMap((disk): Finding[] => {
     const refusal = { severity: "error", code: "own-data", path, hint } as const;
     // Of another node, maybe, which was moved here: its state and its data are gone with one wrong serial.
@@ -277,7 +280,7 @@ export const incomplete = (path: string, message: string): Finding => ({
   code: "own-incomplete",
   path,
   message,
-  hint: "connect the missing disk; or give up what was on it with --wipe-own",
+  hint: "connect the missing disk; or give up what was on it, with wipe: true and --wipe-own",
 });
 
 export const adoption = (path: string, what: string): Finding => ({

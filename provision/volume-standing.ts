@@ -10,7 +10,7 @@ import { sameDisks } from "./identity.ts";
 import type { PlannedArray, StorageInput } from "./storage-part.ts";
 import type { Begun } from "./storage-standing.ts";
 import { lintOwnFilesystem, lintOwnUnlock } from "./own-lint.ts";
-import { adoption, begun, guardOwn, incomplete, insideOf, isOwnLost, madeUuids } from "./storage-standing.ts";
+import { adoption, begun, guardOwn, incomplete, insideOf, isOwnLost, madeUuids, OWN_HINT } from "./storage-standing.ts";
 
 export interface VolumeStanding {
   /** Neither consent nor a wipe is needed. */
@@ -164,7 +164,5 @@ function guardPlace(place: VolumePlace, records: StorageInput, path: string): re
   if (place.disk !== undefined) return guardOwn([place.disk], records, path);
   if (place.contentUuid === undefined || !madeUuids(records).includes(mdUuid(place.contentUuid))) return [];
   const message = `${place.name} holds what this node made: ${place.contentUuid}`;
-  return [
-    { severity: "error", code: "own-data", path, message, hint: "wipe: true is not enough for that: use --wipe-own" },
-  ];
+  return [{ severity: "error", code: "own-data", path, message, hint: OWN_HINT }];
 }

@@ -37,6 +37,22 @@ describe("the disk that is meant", () => {
     expect(codes(claim(machine(name), "/dev/sda", true))).toContain("disk-not-found");
   });
 
+  test("install.mirror was added after the system stood on one disk: nobody said that nothing is mirrored", () => {
+    const alone = machine("imaged-on-the-wrong-disk");
+    const lint = (inventory: typeof alone) =>
+      lintInstalled(
+        { install: { disk: { maxSize: "20GB" }, mirror: { serial: "LARGE" }, wipe: false } },
+        inventory,
+      ).map(({ severity, path, message }) => `${severity} ${path}: ${message}`);
+    expect(lint(alone)).toEqual([
+      "warning install.mirror: install.mirror is {serial: LARGE}, but this node's system is on /dev/sda (QEMU HARDDISK, serial SMALL, 15.8 GiB) alone",
+    ]);
+    // With the other half away it is a mirror all the same.
+    const member = { type: "linux_raid_member", device: "/dev/sda5", where: "partition 5" };
+    const disks = alone.disks.map((disk) => (disk.isSystemDisk ? { ...disk, signatures: [member] } : disk));
+    expect(lint({ ...alone, disks })).toEqual([]);
+  });
+
   test("B009: kernel names are dealt anew at each boot, so what is recorded holds none", () => {
     for (const name of ["blank-pair", "serial-known-to-udev-only", "two-namespaces-of-one-nvme"]) {
       const inventory = machine(name);
