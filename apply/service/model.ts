@@ -59,8 +59,11 @@ export const refused = (
   body: { error, reason, ...more },
 });
 
-export const busy = ({ id, kind }: Pick<Operation, "id" | "kind">): Refused =>
-  refused(409, "busy", `operation ${id} (${kind}) is not over yet`, { operation: id });
+export function busy({ id, kind, phase }: Pick<Operation, "id" | "kind" | "phase">): Refused {
+  const isWaiting = phase === "awaiting-confirmation";
+  const what = isWaiting ? "waits to be confirmed; confirm or cancel it first" : "is not over yet";
+  return refused(409, "busy", `operation ${id} (${kind}) ${what}`, { operation: id });
+}
 
 /** One that the gate let through. */
 export interface Work {

@@ -8,6 +8,7 @@ import { realRandom } from "../../host/random.ts";
 import { issueClient, mintAuthority } from "../../pki/driver.ts";
 import { fingerprintOfPem } from "../../pki/fingerprint.ts";
 import type { KeyPair } from "../../pki/model.ts";
+import { signProof } from "../../pki/proof.ts";
 import { type Daemon, daemonProgram, putInService } from "../support/daemon.ts";
 import { askAs, openOperator } from "../support/operator-connection.ts";
 
@@ -206,5 +207,20 @@ describe("a new operator CA", () => {
     expect([await statusOf(third, ann), await statusOf(third, bob)]).toEqual([401, 200]);
     expect(await recorded(third)).toBe(api("", bob));
     await program.stop(third);
+  });
+
+  test("by request: proved by a signature, and confirmed by the first connection of the new one", async () => {
+    const daemon = await claimed();
+    const { nonce } = (await ask(daemon, ann, "GET", "/v1/ca/rotate")).json;
+    const operatorCA = bob.ca.certificate;
+    const body = { operatorCA, proof: signProof(String(nonce), bob.credentials) };
+    const made = await ask(daemon, ann, "POST", "/v1/ca/rotate", body);
+    expect([made.status, made.json["status"]]).toEqual([200, "awaiting-confirmation"]);
+    expect(await statusOf(daemon, ann)).toBe(200);
+    expect([await statusOf(daemon, bob), await statusOf(daemon, ann)]).toEqual([200, 401]);
+    expect(await over(daemon, String(made.json["operation"]))).toMatchObject({ phase: "succeeded" });
+    expect(await recorded(daemon)).toBe(source1(daemon));
+    expect(source1(daemon)).toContain(operatorCA.split("\n")[1] ?? "no CA");
+    await program.stop(daemon);
   });
 });

@@ -44,7 +44,7 @@ test("asked, seen over a new connection, kept; declined, it is as before; a scri
   await story.type("status node1");
   await story.type("operations node1");
   const refused = await story.type("apply node1 --file node.yaml --yes");
-  expect([refused.status, refused.err.includes("is not over yet")]).toEqual([1, true]);
+  expect([refused.status, refused.err.includes("confirm or cancel it first")]).toEqual([1, true]);
   await story.type("confirm node1");
   expect(phase()).toBe("succeeded");
   await story.type("confirm node1");

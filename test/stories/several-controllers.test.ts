@@ -186,7 +186,7 @@ describe("cctl apply N1 N2 N3", () => {
     expect(client).toBe("written");
     expect(hasIngress()).toEqual([true, false, false]);
     const blocked = await cctl("apply n1 n2 n3 --file site.yaml --yes");
-    expect(blocked.err).toContain("is not over yet");
+    expect(blocked.err).toContain("confirm or cancel it first");
     expect((await cctl("cancel n1 --yes")).status).toBe(0);
     expect([hasIngress(), restarts, phases()[0]]).toEqual([[false, false, false], [], "cancelled"]);
   });
