@@ -234,8 +234,7 @@ describe("a change that is to be confirmed", () => {
   }, 2_000_000);
 
   test("the API off undoes itself; confirmed, it stays off, and k0s goes on", async () => {
-    const ca = await run("cat /etc/corium/config.yaml");
-    const off = `${ca.replace("enabled: true", "enabled: false")}\n`;
+    const off = withTimer.replace("enabled: true", "enabled: false");
     writeFileSync(join(other.directory, "off.yaml"), off);
     const argv = ["apply", "node1", "--file", "off.yaml", "--yes", "--confirm-within"];
     await other.must([...argv, "20s"], SLOW_MS);
