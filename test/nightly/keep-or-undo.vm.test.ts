@@ -10,11 +10,13 @@ import { join } from "node:path";
 import type { ConfigStatusAnswer } from "../../api/contract.ts";
 import type { Operation } from "../../state/model.ts";
 import { HELLO_ADDON, K0S_UNIT } from "../qemu/harness/documents.ts";
+import { askGate } from "../qemu/harness/gate-cases.ts";
 import { testImage } from "../qemu/harness/image.ts";
 import { contentOfFiles, readDatabase, synchronizeClock, unitRun } from "../qemu/harness/inside.ts";
 import { installedSystem } from "../qemu/harness/installed.ts";
 import { openOperator } from "../qemu/harness/node.ts";
 import { freePort, startVm, type Vm } from "../qemu/harness/vm.ts";
+import { readDiffCases, verdictOf, wantedOf } from "../support/diff-cases.ts";
 
 const base = `role: single
 cluster: { name: demo }
@@ -165,6 +167,18 @@ describe("what is changed behind its back", () => {
     expect(await run("cat /etc/k0s/k0s.yaml")).not.toContain("hello");
   }, 2_000_000);
 });
+
+const cases = readDiffCases();
+if (cases === undefined) test.skip("the gate's cases through the API of a machine [needs ../shared]", () => {});
+else
+  test("the gate's cases through the API of a machine: each as offline, and nothing is changed by asking", async () => {
+    const before = await standing();
+    const answers = await askGate(machine().shell, cases);
+    expect(answers.map((answer, at) => [cases[at]?.name, verdictOf(answer)])).toEqual(
+      cases.map((one) => [one.name, wantedOf(one)]),
+    );
+    expect(await standing()).toEqual(before);
+  }, 2_000_000);
 
 describe("a change that is to be confirmed", () => {
   test("is taken back when nobody does, in time, k0s restarted with the old files", async () => {
