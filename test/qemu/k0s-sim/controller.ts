@@ -89,9 +89,9 @@ export async function runController(argv: readonly string[]): Promise<void> {
     const signed = await answerSigning({ ca: pki.ca, store, keep }, call);
     if (signed !== undefined) return signed;
     const identity = identify(store, call);
-    if (leader.api === undefined || call.method === "GET" || identity === undefined)
-      return answerApi(store, call, identity);
-    // Written where the leader is; who may do it was decided here.
+    if (leader.api === undefined || identity === undefined) return answerApi(store, call, identity);
+    // Written where the leader is, and read there: what was written is seen by whoever asks next, as of etcd. Who may do
+    // it was decided here.
     const refused = refusal(store, call, identity);
     return refused ?? (await forward({ ...adminConfig(runtime.dataDir), server: leader.api }, call));
   });
