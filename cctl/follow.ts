@@ -17,6 +17,22 @@ export async function followOperation(
   client: Client,
   id: string,
 ): Promise<Result<Operation, AppError>> {
+  return followAs(context, client, id, { name: `operation ${id}`, hint: `cctl operations ADDR ${id} --follow` });
+}
+
+/** The same for an operation that may be gone before it is over: `gone` says when what was seen of it is enough. */
+export async function followAs<Gone = never>(
+  context: Context,
+  client: Client,
+  id: string,
+  as: {
+    /** What it is called in messages. */
+    readonly name: string;
+    /** How whoever stops watching gets back to it. */
+    readonly hint?: string;
+    readonly gone?: (last: Operation | undefined, streamed: Result<unknown, AppError>) => Gone | undefined;
+  },
+): Promise<Result<Operation | Gone, AppError>> {
   const show = progress(context);
   let last: Operation | undefined;
   let lostAtMs: number | undefined;
@@ -32,6 +48,11 @@ export async function followOperation(
       show(undefined);
       return judge(last);
     }
+    const gone = as.gone?.(last, streamed);
+    if (gone !== undefined) {
+      show(undefined);
+      return ok(gone);
+    }
     if (!streamed.ok && streamed.error.code !== "unreachable") {
       show(undefined);
       return streamed;
@@ -40,15 +61,14 @@ export async function followOperation(
     lostAtMs ??= nowMs;
     if (!streamed.ok && nowMs - lostAtMs > lostForMs) {
       show(undefined);
-      return fail("unreachable", `operation ${id} can't be followed any more`, { cause: streamed.error });
+      return fail("unreachable", `${as.name} can't be followed any more`, { cause: streamed.error });
     }
     show(streamed.ok ? describe(last) : `waiting for ${client.label} to answer again`);
     await context.clock.sleep(retryEveryMs, context.io.signal);
     if (context.io.signal.aborted) {
       show(undefined);
-      return fail("interrupted", `no longer watching; operation ${id} goes on`, {
-        hint: `cctl operations ADDR ${id} --follow`,
-      });
+      const { hint } = as;
+      return fail("interrupted", `no longer watching; ${as.name} goes on`, hint === undefined ? {} : { hint });
     }
   }
 }
@@ -132,7 +152,7 @@ async function watch(context: Context, client: Client, kind: Operation["kind"], 
   show(undefined);
 }
 
-export function parseOperation(line: string): Operation | undefined {
+function parseOperation(line: string): Operation | undefined {
   try {
     const value: unknown = JSON.parse(line);
     return typeof value === "object" && value !== null && "phase" in value ? (value as Operation) : undefined;
@@ -151,7 +171,7 @@ export function judge(operation: Operation): Result<Operation, AppError> {
   return { ok: false, error };
 }
 
-export function describe(operation: Operation | undefined): string {
+function describe(operation: Operation | undefined): string {
   if (operation === undefined) return "waiting for the operation";
   const done = operation.steps.filter(({ state }) => state === "done" || state === "skipped").length;
   const running = operation.steps.find(({ state }) => state === "running");
@@ -163,7 +183,7 @@ export function describe(operation: Operation | undefined): string {
 const isWatched = (context: Context): boolean => context.io.ask !== undefined && context.output === "text";
 
 /** One line that replaces itself, on a terminal only; `undefined` clears it. */
-export function progress(context: Context): (text: string | undefined) => void {
+function progress(context: Context): (text: string | undefined) => void {
   if (!isWatched(context)) return () => undefined;
   const beganMs = context.clock.monotonicMs();
   return (text) => {

@@ -1,12 +1,11 @@
 /** `cctl reset`: says what is lost, has the node's name typed, and follows until the node is nobody's. */
 import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
-import { type Operation, isOver } from "../state/model.ts";
 import type { ResetAnswer, ResetBody } from "../api/contract.ts";
 import type { Arguments } from "./arguments.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
-import { describe, judge, lostForMs, parseOperation, progress, retryEveryMs } from "./follow.ts";
+import { followAs } from "./follow.ts";
 import { printable } from "./printable.ts";
 
 export const resetCommand: CctlCommand = {
@@ -77,43 +76,15 @@ export function formatPlan(label: string, { erased, kept, left, skipped }: Reset
 }
 
 /** Its operation is erased with all else: whoever saw the last steps begin has seen it succeed. */
-async function followReset(context: Context, client: Client, id: string): Promise<Result<void, AppError>> {
-  const show = progress(context);
-  let last: Operation | undefined;
-  let lostAtMs: number | undefined;
-  for (;;) {
-    const streamed = await client.stream(`/v1/operations/${encodeURIComponent(id)}?follow=true`, (line) => {
-      last = parseOperation(line) ?? last;
-      lostAtMs = undefined;
-      show(describe(last));
-    });
-    const isForgetting =
-      last?.steps.some(({ id: step, state }) => step === "reset:files" && state !== "pending") ?? false;
-    if (last !== undefined && isOver(last.phase)) {
-      show(undefined);
-      const judged = judge(last);
-      return judged.ok ? ok(undefined) : judged;
-    }
-    // Another key: it is back already, and nobody's.
-    if (isForgetting || (!streamed.ok && streamed.error.code === "wrong-peer")) {
-      show(undefined);
-      return ok(undefined);
-    }
-    if (!streamed.ok && streamed.error.code !== "unreachable") {
-      show(undefined);
-      return streamed;
-    }
-    const nowMs = context.clock.monotonicMs();
-    lostAtMs ??= nowMs;
-    if (!streamed.ok && nowMs - lostAtMs > lostForMs) {
-      show(undefined);
-      return fail("unreachable", `the reset of ${client.label} can't be followed any more`, { cause: streamed.error });
-    }
-    show(streamed.ok ? describe(last) : `waiting for ${client.label} to answer again`);
-    await context.clock.sleep(retryEveryMs, context.io.signal);
-    if (context.io.signal.aborted) {
-      show(undefined);
-      return fail("interrupted", `no longer watching; the reset of ${client.label} goes on`);
-    }
-  }
+async function followReset(context: Context, client: Client, id: string): Promise<Result<unknown, AppError>> {
+  return followAs(context, client, id, {
+    name: `the reset of ${client.label}`,
+    gone(last, streamed) {
+      const isForgetting =
+        last?.steps.some(({ id: step, state }) => step === "reset:files" && state !== "pending") ?? false;
+      // Another key: it is back already, and nobody's.
+      const isAnother = !streamed.ok && streamed.error.code === "wrong-peer";
+      return isForgetting || isAnother ? "gone" : undefined;
+    },
+  });
 }
