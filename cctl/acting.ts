@@ -2,11 +2,11 @@
 import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
 import type { CordonAnswer, OperationsAnswer, ReplaceAnswer } from "../api/contract.ts";
+import { agree } from "./agree.ts";
 import type { Arguments, FlagSpec } from "./arguments.ts";
 import { printAnswer } from "./answers.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
-import { isYes } from "./fingerprint.ts";
 import { followOperation } from "./follow.ts";
 import { printable } from "./printable.ts";
 
@@ -197,15 +197,6 @@ async function watch(context: Context, client: Client, id: string): Promise<Resu
 function done(context: Context, word: string): Result<number, AppError> {
   if (context.output === "text") context.io.out(`${word}\n`);
   return ok(exitStatus.done);
-}
-
-async function agree(context: Context, question: string): Promise<Result<void, AppError>> {
-  if (context.isAgreed) return ok(undefined);
-  if (context.io.ask === undefined) {
-    return fail("declined", "nobody is here to agree, so nothing was done", { hint: "--yes agrees beforehand" });
-  }
-  const answer = await context.io.ask(`${question}? [y/N] `);
-  return isYes(answer) ? ok(undefined) : fail("declined", "nothing was done");
 }
 
 function operationOf(json: unknown): string | undefined {

@@ -2,12 +2,12 @@
 import { type AppError, fail } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
 import type { ApplyAnswer, ApplyBody, ConfigStatusAnswer, PreviousAnswer } from "../api/contract.ts";
+import { agree } from "./agree.ts";
 import { printAnswer, printValue } from "./answers.ts";
 import type { Arguments, FlagSpec } from "./arguments.ts";
 import { type ApiAnswer, type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
-import { isYes } from "./fingerprint.ts";
 import { askToKeep, settledOperation } from "./confirm.ts";
 import { type Answered, followOperation, runWrite } from "./follow.ts";
 import { printable } from "./printable.ts";
@@ -85,7 +85,7 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   else if (context.io.ask !== undefined && !context.isAgreed) {
     context.io.err(planText(plan, client.value.label, context.paint));
   }
-  const agreed = await confirm(context, client.value.label);
+  const agreed = await agree(context, `Apply this to ${client.value.label}`);
   if (!agreed.ok) return agreed;
   const etag = given.flags.get("if-match") ?? planned.value.headers.get("etag") ?? plan.etag;
   const headers: Readonly<Record<string, string>> = etag === undefined ? {} : { "If-Match": etag };
@@ -126,15 +126,6 @@ function waitingIn(
 async function previousText(client: Client): Promise<Result<string, AppError>> {
   const answer = await client.get("/v1/config/previous");
   return answer.ok ? ok((answer.value.json as PreviousAnswer).document) : answer;
-}
-
-async function confirm(context: Context, label: string): Promise<Result<void, AppError>> {
-  if (context.isAgreed) return ok(undefined);
-  if (context.io.ask === undefined) {
-    return fail("declined", "nobody is here to agree, so nothing was changed", { hint: "--yes agrees beforehand" });
-  }
-  if (isYes(await context.io.ask(`Apply this to ${label}? [y/N] `))) return ok(undefined);
-  return fail("declined", "nothing was changed");
 }
 
 async function finish(context: Context, client: Client, done: ApiAnswer): Promise<Result<number, AppError>> {

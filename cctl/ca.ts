@@ -5,10 +5,10 @@ import { type Result, ok } from "../kit/result.ts";
 import type { Operation } from "../state/model.ts";
 import { signProof } from "../pki/proof.ts";
 import type { Arguments } from "./arguments.ts";
+import { agree } from "./agree.ts";
 import { formatAddress } from "./address.ts";
 import { clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
-import { isYes } from "./fingerprint.ts";
 import { judge } from "./follow.ts";
 import { openStore, type Store } from "./store.ts";
 
@@ -55,7 +55,7 @@ async function rotate(context: Context, given: Arguments): Promise<Result<number
   const client = await clientFor(context, node);
   if (!client.ok) return client;
   const { label } = client.value;
-  const agreed = await agree(context, `Have ${label} obey the CA of ${folder}, and no certificate of the old one?`);
+  const agreed = await agree(context, `Have ${label} obey the CA of ${folder}, and no certificate of the old one`);
   if (!agreed.ok) return agreed;
   // Known there before anything is changed: who has the new certificate must not have to trust the node's first answer.
   const { pinned } = target.value;
@@ -88,12 +88,4 @@ async function connect(context: Context, address: string, operation: string): Pr
   if (!client.ok) return client;
   const answer = await client.value.get(`/v1/operations/${encodeURIComponent(operation)}`);
   return answer.ok ? judge(answer.value.json as Operation) : answer;
-}
-
-async function agree({ io, isAgreed }: Context, question: string): Promise<Result<void, AppError>> {
-  if (isAgreed) return ok(undefined);
-  if (io.ask === undefined) {
-    return fail("declined", "nobody is here to agree, so nothing was changed", { hint: "--yes agrees beforehand" });
-  }
-  return isYes(await io.ask(`${question} [y/N] `)) ? ok(undefined) : fail("declined", "nothing was changed");
 }

@@ -2,11 +2,11 @@
 import type { HandoverAnswer, NodeAnswer } from "../api/contract.ts";
 import { type AppError, fail, formatError } from "../kit/app-error.ts";
 import { type Result, ok } from "../kit/result.ts";
+import { agree } from "./agree.ts";
 import { printValue } from "./answers.ts";
 import type { Arguments } from "./arguments.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
-import { isYes } from "./fingerprint.ts";
 import { followOperation } from "./follow.ts";
 import { printable } from "./printable.ts";
 import { type Controller, checkMembers, leaderLast, leaderOf } from "./several/controllers.ts";
@@ -40,7 +40,8 @@ async function handover(context: Context, given: Arguments): Promise<Result<numb
     show(context, nodes);
     return ok(exitStatus.done);
   }
-  const agreed = await agree(context, open);
+  const names = open.map(({ hostname }) => printable(hostname)).join(", then ");
+  const agreed = await agree(context, `Hand the CNI over on ${names}`);
   return agreed.ok ? handOverAll(context, nodes, open) : agreed;
 }
 
@@ -78,17 +79,6 @@ function planText({ label, answer: { status, stack, keptAt } }: Node): string {
   if (status === "unchanged")
     return `${name}: ${printable(stack)} was handed over before; kept in ${printable(keptAt)}\n`;
   return `${name}: k0scontroller stops, the files of ${printable(stack)} move to ${printable(keptAt)}, k0scontroller starts without them\n`;
-}
-
-async function agree(context: Context, nodes: readonly Node[]): Promise<Result<void, AppError>> {
-  if (context.isAgreed) return ok(undefined);
-  if (context.io.ask === undefined) {
-    return fail("declined", "nobody is here to agree, so nothing was done", { hint: "--yes agrees beforehand" });
-  }
-  const names = nodes.map(({ hostname }) => printable(hostname)).join(", then ");
-  return isYes(await context.io.ask(`Hand the CNI over on ${names}? [y/N] `))
-    ? ok(undefined)
-    : fail("declined", "nothing was done");
 }
 
 async function handOverAll(

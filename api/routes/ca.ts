@@ -48,7 +48,7 @@ async function rotate({ services, body, requester }: RouteContext<Body>): Promis
   const authority = checkProof({ ...body, nonce }, { nowMs, isRevoked });
   if (!authority.ok) return problem(400, sentence(authority.error), { reason: authority.error.code });
   if (authority.value.fingerprint === state.claim.get()?.fingerprint) {
-    return problem(409, "this node obeys that CA already", { reason: "same-ca" });
+    return problem(409, "this node obeys that CA already; nothing was changed", { reason: "same-ca" });
   }
   const own = state.baseline.get()?.document.text;
   if (own === undefined) {

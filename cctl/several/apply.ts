@@ -6,12 +6,12 @@ import { blocksOf } from "../../config/with-blocks.ts";
 import { type AppError, appError, fail, formatError } from "../../kit/app-error.ts";
 import { type Result, ok } from "../../kit/result.ts";
 import type { ApplyAnswer, ApplyBody, NodeAnswer } from "../../api/contract.ts";
+import { agree } from "../agree.ts";
 import { printValue } from "../answers.ts";
 import type { Arguments } from "../arguments.ts";
 import { type Client, clientFor } from "../client.ts";
 import { type Context, exitStatus } from "../context.ts";
 import { type DocumentFile, readDocument } from "../document-file.ts";
-import { isYes } from "../fingerprint.ts";
 import { runConfirm } from "../follow.ts";
 import { printable } from "../printable.ts";
 import { planText } from "../text/plan.ts";
@@ -51,7 +51,8 @@ export async function applyToSeveral(context: Context, given: Arguments): Promis
   }
   if (context.output === "text") context.io.out(plansText(context, nodes));
   else if (context.io.ask !== undefined && !context.isAgreed) context.io.err(plansText(context, nodes));
-  const agreed = await confirm(context, changed);
+  const names = changed.map(({ hostname }) => printable(hostname)).join(", ");
+  const agreed = await agree(context, `Apply this to ${names}`);
   if (!agreed.ok) return agreed;
   const written = await writeAll(changed, body);
   if (!written.ok) return written;
@@ -144,16 +145,6 @@ function show(context: Context, nodes: readonly Node[]): void {
       context,
       nodes.map(({ label, plan }) => ({ node: label, answer: plan })),
     );
-}
-
-async function confirm(context: Context, nodes: readonly Node[]): Promise<Result<void, AppError>> {
-  if (context.isAgreed) return ok(undefined);
-  if (context.io.ask === undefined) {
-    return fail("declined", "nobody is here to agree, so nothing was changed", { hint: "--yes agrees beforehand" });
-  }
-  const names = nodes.map(({ hostname }) => printable(hostname)).join(", ");
-  if (isYes(await context.io.ask(`Apply this to ${names}? [y/N] `))) return ok(undefined);
-  return fail("declined", "nothing was changed");
 }
 
 /** Written, not yet read by its k0s. */
