@@ -1,7 +1,6 @@
 /** Bodies and answers of the REST API, shared by the server and cctl. Times are ISO 8601 in UTC. */
 import type { Disk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
-import type { OperatorRole } from "../kit/operator-role.ts";
 import type { DeviceRef, Role } from "../config/document.ts";
 import type { VipState } from "../k0s/vip/watch.ts";
 import type { PeerState } from "../wireguard/peers.ts";
@@ -476,4 +475,3 @@ export type DisksAnswer = { readonly disks: readonly DiskAnswer[] };
 export type ServicesAnswer = { readonly services: readonly ServiceAnswer[] };
 export type EventsLine = EventRecord;
 export type AuditLine = AuditRecord;
-export type RequiredRole = OperatorRole;

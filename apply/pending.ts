@@ -15,11 +15,11 @@ const BY_WEIGHT: readonly EffectClass[] = [
   "unsupported",
 ];
 
-export const heaviest = (classes: readonly EffectClass[]): EffectClass =>
+const heaviest = (classes: readonly EffectClass[]): EffectClass =>
   BY_WEIGHT.findLast((each) => classes.includes(each)) ?? "reboot-free";
 
 /** What the gate would make of it. */
-export function effectOf({ fields, removed, reason, restarts }: DocumentDiff): EffectClass {
+function effectOf({ fields, removed, reason, restarts }: DocumentDiff): EffectClass {
   const classes: EffectClass[] = removed.length > 0 || reason !== undefined ? ["unsupported"] : [];
   for (const field of fields) {
     if (field.class === "own-verb") classes.push("unsupported");

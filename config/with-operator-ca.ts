@@ -5,6 +5,15 @@ import { fail } from "../kit/app-error.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 
+const notEditable = (): Result<never, AppError> =>
+  fail(
+    "not-editable",
+    "in the node's own document api.operatorCA can't be replaced: its api block is not a plain map",
+    {
+      hint: "apply a document with the new api.operatorCA, with --confirm-within",
+    },
+  );
+
 /** `text` has been validated; its comments and all that is not about the CA stay as they are. */
 export function withOperatorCa(text: string, pem: string): Result<string, AppError> {
   const document = parseDocument(text, { version: "1.2", uniqueKeys: false, intAsBigInt: true });
@@ -12,15 +21,13 @@ export function withOperatorCa(text: string, pem: string): Result<string, AppErr
   const root = document.has("corium") ? document.get("corium", true) : document.contents;
   const api = isMap(root) ? root.get("api", true) : undefined;
   if (document.errors.length > 0 || !isMap(root) || (api !== undefined && !isMap(api))) {
-    return fail("not-editable", "the node's own document can't be given another CA", {
-      hint: "apply a document with the new api.operatorCA, with --confirm-within",
-    });
+    return notEditable();
   }
   const literal = new Scalar(pem);
   literal.type = Scalar.BLOCK_LITERAL;
   if (api === undefined) root.set("api", document.createNode({ enabled: true }));
   const block = root.get("api", true);
-  if (!isMap(block)) return fail("not-editable", "the node's own document can't be given another CA");
+  if (!isMap(block)) return notEditable();
   for (const key of ["operatorCAFrom", "insecure"]) block.delete(key);
   block.set("operatorCA", literal);
   return ok(document.toString({ lineWidth: 0 }));

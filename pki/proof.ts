@@ -23,6 +23,8 @@ export const signProof = (
   signature: sign("sha256", signed(nonce), createPrivateKey(privateKey)).toString("base64"),
 });
 
+const CLIENT = "give the certificate of an admin of the new CA: cctl pki issue --role admin, with that CA";
+
 /** The CA, once it is known that one of its admins asks for it. */
 export function checkProof(
   { operatorCA, proof, nonce }: { readonly operatorCA: string; readonly proof: Proof; readonly nonce: string },
@@ -34,19 +36,27 @@ export function checkProof(
   try {
     certificate = new X509Certificate(proof.certificate);
   } catch {
-    return fail("proof", "the proof's certificate can't be read");
+    return fail("proof", "proof.certificate is no certificate in PEM", { hint: CLIENT });
   }
   const identity = readClient(new Uint8Array(certificate.raw), authority.value);
-  if (!identity.ok) return fail("proof", `the proof is not of the new CA: ${identity.error.message}`);
+  if (!identity.ok)
+    return fail("proof", `proof.certificate is not of the new CA: ${identity.error.message}`, { hint: CLIENT });
   const standingNow = checkStanding(identity.value, authority.value, standing);
-  if (!standingNow.ok) return fail("proof", `the proof does not count: ${standingNow.error.message}`);
+  if (!standingNow.ok)
+    return fail("proof", `proof.certificate does not count: ${standingNow.error.message}`, { hint: CLIENT });
   if (identity.value.role !== "admin") {
-    return fail("proof", "the proof is not an admin's: nobody could give the node back", {
-      hint: "cctl pki issue --role admin, with the new CA",
-    });
+    return fail(
+      "proof",
+      `proof.certificate has the role ${identity.value.role ?? "none"}, not admin: nobody could give the node back`,
+      {
+        hint: CLIENT,
+      },
+    );
   }
   const isSigned = verify("sha256", signed(nonce), certificate.publicKey, Buffer.from(proof.signature, "base64"));
   return isSigned
     ? ok(authority.value)
-    : fail("proof", "the proof's signature is not over this node's nonce by that key");
+    : fail("proof", "proof.signature is not over this node's nonce by the key of proof.certificate", {
+        hint: "get another nonce (GET /v1/ca/rotate): each is good for one try, at this node, for ten minutes",
+      });
 }

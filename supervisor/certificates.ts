@@ -70,7 +70,7 @@ export const DAY_MS = 86_400_000;
 export const daysLeft = ({ notAfterMs }: CertificateEnd, nowMs: number): number =>
   Math.floor((notAfterMs - nowMs) / DAY_MS);
 
-export const endDate = ({ notAfterMs }: CertificateEnd): string => new Date(notAfterMs).toISOString().slice(0, 10);
+const endDate = ({ notAfterMs }: CertificateEnd): string => new Date(notAfterMs).toISOString().slice(0, 10);
 
 /** Those that are alike in kind and date, in one sentence: k0s makes a dozen in one go. */
 export function tellEnds(ends: readonly CertificateEnd[], nowMs: number): readonly string[] {

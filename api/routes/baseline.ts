@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { readDryRun } from "../dry-run.ts";
 import { json, problem } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 import { DOCUMENT_BODY_BYTES, withBody } from "../route.ts";
@@ -24,10 +25,8 @@ export const BASELINE_ROUTES: readonly Route[] = [
 
 async function adopt(context: RouteContext<z.output<typeof adoptSchema>>): Promise<Response> {
   const { services, body, requester, query } = context;
-  const dryRun = query.get("dryRun");
-  if (dryRun !== null && dryRun !== "true" && dryRun !== "false" && dryRun !== "") {
-    return problem(400, "dryRun is true or false", { reason: "invalid-query" });
-  }
+  const dryRun = readDryRun(query);
+  if (!dryRun.ok) return dryRun.error;
   const { state, host, stateProblem } = services;
   if (services.adopt === undefined) {
     if (stateProblem !== undefined) return problem(503, stateProblem.message, { reason: stateProblem.code });
@@ -35,7 +34,7 @@ async function adopt(context: RouteContext<z.output<typeof adoptSchema>>): Promi
       ? problem(409, "this node is not in service: give it a document with `cctl apply`", { reason: "not-in-service" })
       : problem(409, "this node has a record of what it runs; `cctl apply` changes it", { reason: "has-baseline" });
   }
-  const isDryRun = dryRun === "true" || dryRun === "";
+  const isDryRun = dryRun.value;
   const outcome = await services.adopt({ document: body.document, isDryRun, requester });
   const status = outcome.kind === "refused" ? outcome.status : 200;
   const said = outcome.kind === "refused" ? (outcome.body.reason ?? "refused") : "done";

@@ -13,6 +13,7 @@ import { nameOf } from "../../state/requester.ts";
 import type { ApplyAnswer, ConfigAnswer, ConfigReason, ConfigStatusAnswer, PreviousAnswer } from "../contract.ts";
 import { oneAtATime } from "../one-at-a-time.ts";
 import { acceptDocument } from "../accept-document.ts";
+import { readDryRun } from "../dry-run.ts";
 import { json, problem, sentence } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 import { DOCUMENT_BODY_BYTES, withBody } from "../route.ts";
@@ -159,11 +160,9 @@ function getPrevious({ services, requester }: RouteContext): Response {
 
 async function postConfig(context: RouteContext<Body>): Promise<Response> {
   const { services, body, requester, query } = context;
-  const dryRun = query.get("dryRun");
-  if (dryRun !== null && dryRun !== "true" && dryRun !== "false" && dryRun !== "") {
-    return problem(400, "dryRun is true or false", { reason: "invalid-query" });
-  }
-  const isDryRun = dryRun === "true" || dryRun === "";
+  const dryRun = readDryRun(query);
+  if (!dryRun.ok) return dryRun.error;
+  const isDryRun = dryRun.value;
   const { confirmWithin } = body;
   const confirmWithinMs = confirmWithin === undefined ? undefined : parseConfirmWithin(confirmWithin);
   if (confirmWithin !== undefined && confirmWithinMs === undefined) {

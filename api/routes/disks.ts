@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 import { hasErrors } from "../../kit/finding.ts";
+import { readDryRun } from "../dry-run.ts";
 import { json, problem, sentence } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 import { SMALL_BODY_BYTES, withBody } from "../route.ts";
@@ -28,9 +29,8 @@ export const DISK_ROUTES: readonly Route[] = [
 ];
 
 async function replace({ services, body, query, requester }: RouteContext<Body>): Promise<Response> {
-  const dryRun = query.get("dryRun");
-  if (dryRun !== null && !["true", "false", ""].includes(dryRun))
-    return problem(400, "dryRun is true or false", { reason: "invalid-query" });
+  const dryRun = readDryRun(query);
+  if (!dryRun.ok) return dryRun.error;
   const request = { array: body.array, old: body.old, new: body.new, isWipeAllowed: body.wipe === true };
   const planned = await services.disks.plan(request);
   if (!planned.ok)
@@ -48,7 +48,7 @@ async function replace({ services, body, query, requester }: RouteContext<Body>)
     steps: steps.map(({ id, title }) => ({ id, title })),
     warnings: findings,
   };
-  if (dryRun === "true" || dryRun === "") return json(200, answer);
+  if (dryRun.value) return json(200, answer);
   const begun = services.disks.begin(request, planned.value, requester);
   if (begun.kind === "busy")
     return problem(409, `operation ${begun.operation} is running; wait for it`, {

@@ -3,6 +3,7 @@ import { beginHandover, HANDOVER_STEPS } from "../../apply/handover/driver.ts";
 import { planHandover } from "../../apply/handover/look/driver.ts";
 import type { HandoverAnswer } from "../contract.ts";
 import { onController } from "../controller.ts";
+import { readDryRun } from "../dry-run.ts";
 import { json, problem } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 import { SMALL_BODY_BYTES, withBody } from "../route.ts";
@@ -24,9 +25,8 @@ export const HANDOVER_ROUTES: readonly Route[] = [
 ];
 
 async function handover({ services, query, requester }: RouteContext<Body>): Promise<Response> {
-  const dryRun = query.get("dryRun");
-  if (dryRun !== null && !["true", "false", ""].includes(dryRun))
-    return problem(400, "dryRun is true or false", { reason: "invalid-query" });
+  const dryRun = readDryRun(query);
+  if (!dryRun.ok) return dryRun.error;
   const controller = onController(services);
   if (!controller.ok) return controller.error;
   const { host, state, version, config } = services;
@@ -48,7 +48,7 @@ async function handover({ services, query, requester }: RouteContext<Body>): Pro
     steps: HANDOVER_STEPS,
     ...controlPlane,
   };
-  if (dryRun === "true" || dryRun === "") return json(200, answer);
+  if (dryRun.value) return json(200, answer);
   const begun = beginHandover(dependencies, planned.plan, requester);
   const { operation } = begun;
   if (begun.kind === "busy")

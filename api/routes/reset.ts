@@ -2,6 +2,7 @@ import { z } from "zod";
 
 import { readMachine } from "../../supervisor/machine.ts";
 import type { ResetAnswer } from "../contract.ts";
+import { readDryRun } from "../dry-run.ts";
 import { json, problem, sentence } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 import { SMALL_BODY_BYTES, withBody } from "../route.ts";
@@ -30,12 +31,11 @@ export const RESET_ROUTES: readonly Route[] = [
 const CONFLICTS = ["last-controller", "quorum", "busy"];
 
 async function reset({ services, body, query, requester }: RouteContext<Body>): Promise<Response> {
-  const dryRun = query.get("dryRun");
-  if (dryRun !== null && !["true", "false", ""].includes(dryRun))
-    return problem(400, "dryRun is true or false", { reason: "invalid-query" });
+  const dryRun = readDryRun(query);
+  if (!dryRun.ok) return dryRun.error;
   const service = services.reset;
   if (service === undefined) return problem(409, "a live system keeps nothing: restart it", { reason: "live" });
-  const isDry = dryRun === "true" || dryRun === "";
+  const isDry = dryRun.value;
   const { hostname } = await readMachine(services.host);
   if (hostname === "") return problem(503, "the host name can't be read; try again", { reason: "hostname" });
   if (!isDry && body.confirm !== hostname) {

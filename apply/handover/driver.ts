@@ -119,7 +119,9 @@ async function stop({ host }: Running): Promise<Result<void, AppError>> {
   if (!status.ok) return status;
   const { activeState, mainPid } = status.value;
   return isUp(status.value) || mainPid !== 0
-    ? fail("not-stopped", `${UNIT} was told to stop and is ${activeState}`)
+    ? fail("not-stopped", `${UNIT} was told to stop and is ${activeState}`, {
+        hint: `cctl logs NODE --unit ${UNIT} says why`,
+      })
     : ok(undefined);
 }
 
@@ -140,7 +142,7 @@ function record(
   { stack, to }: Pick<HandoverPlan, "stack" | "to">,
 ): Result<void, AppError> {
   const node = nodeOf({ state, parse });
-  if (node === undefined) return fail("state", "what the node runs can't be read any more");
+  if (node === undefined) return fail("state", "the recorded document of this node can't be read by this release");
   const atMs = host.clock.nowMs();
   try {
     state.transaction(() => {

@@ -120,4 +120,10 @@ describe("members of etcd", () => {
     expect(left.error.hint).toContain("left behind by an earlier life");
     expect(left.error.hint).toContain("k0s etcd leave --peer-address 192.0.2.12");
   });
+  test("a member of this name without an address was to be taken out by a command without one", () => {
+    const taken = members(member("n2", ""));
+    if (taken?.ok !== false) throw new Error("it was taken for free");
+    expect(taken.error.hint).not.toContain("k0s etcd leave");
+    expect(taken.error.hint).toContain("`k0s kubectl delete etcdmember n2`");
+  });
 });

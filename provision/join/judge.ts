@@ -73,7 +73,9 @@ export function judgeMembers(text: string, own: Joining): Result<void, AppError>
     const isOwnAddress =
       own.peerAddress !== undefined && peerAddress !== "" && isSameAddress(peerAddress, own.peerAddress);
     if (metadata.name !== own.node && !isOwnAddress) continue;
-    const leave = `\`k0s etcd leave --peer-address ${peerAddress}\` and \`k0s kubectl delete etcdmember ${metadata.name}\` on a controller, and \`cctl retry\``;
+    // Without an address etcd can't be told whom to let go.
+    const outOfEtcd = peerAddress === "" ? "" : `\`k0s etcd leave --peer-address ${peerAddress}\` and `;
+    const leave = `${outOfEtcd}\`k0s kubectl delete etcdmember ${metadata.name}\` on a controller, and \`cctl retry\``;
     return fail(
       "member-taken",
       `etcd has a member '${metadata.name}' at ${peerAddress || "an unknown address"} already`,

@@ -117,7 +117,7 @@ export async function planHandover(dependencies: HandoverDependencies, known?: S
     return refused(
       503,
       several.error.code,
-      `who else is a controller can't be asked, and they go one at a time: ${several.error.message}`,
+      `who else is a controller can't be asked, and they go one at a time: ${several.error.message}; ask again when k0s answers`,
     );
   }
   if (wish.mode === "automatic") {

@@ -1,6 +1,6 @@
 /** What a worker does on a node: registers it, writes the CNI's and the kubelet's files, keeps it Ready. */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { hostname, networkInterfaces } from "node:os";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { callApi, kubeConfigYaml, type KubeConfig } from "./api-client.ts";
 import { at, firstPublicAddress } from "./config.ts";
@@ -190,6 +190,3 @@ export function markLostNodes(store: Store): void {
     store.put({ ...node, status: { ...(node["status"] as object), conditions: [lost] } });
   }
 }
-
-export const hostAddresses = (): readonly string[] =>
-  Object.values(networkInterfaces()).flatMap((rows) => (rows ?? []).map((row) => row.address));
