@@ -11,8 +11,7 @@ import type { BootstrapServices } from "./bootstrap-services.ts";
 import type { Obtained } from "./obtain-document.ts";
 import { checkResolvedSecret, secretFields } from "../config/secrets.ts";
 import { nodeFingerprintKey } from "../apply/fingerprint-key.ts";
-import { inputHash, secretFingerprints } from "../apply/input-hash.ts";
-import { RENDER_VERSION } from "../apply/render-version.ts";
+import { newBaseline } from "../apply/new-baseline.ts";
 import { fail } from "../kit/app-error.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
 import { ok } from "../kit/result.ts";
@@ -238,28 +237,11 @@ function nodePorts(
       record: (step, rendered) => {
         const stored = state.documents.list().find(({ sha256 }) => sha256 === step.documentSha256);
         if (stored === undefined) return fail("document-gone", "the document is not among those that are kept");
-        const { hostname, machineId, addresses } = step;
         const fingerprintKey = nodeFingerprintKey(state.meta, host.random);
-        const fingerprints = secretFingerprints(secrets, fingerprintKey);
-        state.baseline.set({
-          document: stored,
-          hostname,
-          machineId,
-          addresses,
-          k0sVersion,
-          inputHash: inputHash({
-            document,
-            secrets: fingerprints,
-            addresses,
-            hostname,
-            k0sVersion,
-            fingerprintKey,
-          }),
-          renderVersion: RENDER_VERSION,
-          secretFingerprints: fingerprints,
-          rendered,
-          atMs: host.clock.nowMs(),
-        });
+        const atMs = host.clock.nowMs();
+        const { hostname, machineId, addresses } = step;
+        const made = { document, stored, secrets, k0sVersion, rendered, atMs, fingerprintKey, isHandedOver: false };
+        state.baseline.set(newBaseline({ hostname, machineId, addresses, ...made }));
         return ok(undefined);
       },
     },

@@ -24,9 +24,9 @@ import { sha256, withStoredSecrets, writeSource } from "../driver.ts";
 import { type ExpectedNode, expectedNode } from "../expected.ts";
 import { nodeFingerprintKey } from "../fingerprint-key.ts";
 import { handEditDiff } from "../hand-edit.ts";
-import { inputHash, secretFingerprints } from "../input-hash.ts";
+import { secretFingerprints } from "../input-hash.ts";
+import { newBaseline } from "../new-baseline.ts";
 import type { NodeFacts } from "../plan.ts";
-import { RENDER_VERSION } from "../render-version.ts";
 import type { ApplyDependencies } from "../service/model.ts";
 import { recordTogether } from "../transaction.ts";
 
@@ -57,7 +57,11 @@ export async function adoptBaseline(dependencies: ApplyDependencies, request: Ad
     });
   }
   if (document.role === undefined)
-    return refused(409, "differs", "the document gives the node no role: it runs another");
+    return refused(
+      409,
+      "differs",
+      "role: the document gives the node none, so it is not what it runs; name the document that was applied last",
+    );
   const found = await compare(dependencies, document);
   if (!found.ok) return refused(503, found.error.code, `the node could not be compared: ${formatError(found.error)}`);
   const { differences } = found.value;
@@ -71,7 +75,9 @@ export async function adoptBaseline(dependencies: ApplyDependencies, request: Ad
   const begun = state.operations.begin({ kind: "baseline-adopt", requester, version: dependencies.version, atMs });
   if (!begun.ok) {
     const { running } = begun.error;
-    return refused(409, "busy", `operation ${running.id} (${running.kind}) is not over yet`, { operation: running.id });
+    return refused(409, "busy", `operation ${running.id} (${running.kind}) is not over yet; wait for it`, {
+      operation: running.id,
+    });
   }
   const operation = begun.value.id;
   const recorded = await record(dependencies, request, { ...found.value, document });
@@ -200,25 +206,12 @@ async function record(
   if (!written.ok) return written;
   const atMs = host.clock.nowMs();
   const fingerprintKey = nodeFingerprintKey(state.meta, host.random);
-  const fingerprints = secretFingerprints(secrets, fingerprintKey);
-  const { hostname, machineId, addresses } = node;
   const isHandedOver = state.handover.done() !== undefined;
-  const inputs = { document, secrets: fingerprints, addresses, hostname, k0sVersion, fingerprintKey, isHandedOver };
   const { requester, document: text } = request;
   return recordTogether(state, () => {
     const stored = state.documents.add({ text, atMs, requester, origin: "apply" });
-    state.baseline.set({
-      document: stored,
-      hostname,
-      machineId,
-      addresses,
-      k0sVersion,
-      inputHash: inputHash(inputs),
-      renderVersion: RENDER_VERSION,
-      secretFingerprints: fingerprints,
-      rendered,
-      atMs,
-    });
+    const made = { document, stored, secrets, k0sVersion, rendered, atMs, fingerprintKey, isHandedOver };
+    state.baseline.set(newBaseline({ ...node, ...made }));
     if (state.meta.get("in-service-at-ms") === undefined) state.meta.set("in-service-at-ms", String(atMs));
   });
 }
