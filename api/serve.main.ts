@@ -18,12 +18,10 @@ import { realNotify } from "../host/notify.ts";
 import { realHost } from "../host/real.ts";
 import { watchPaths } from "../host/watch.ts";
 import type { AppError } from "../kit/app-error.ts";
-import { fail, formatError } from "../kit/app-error.ts";
+import { formatError } from "../kit/app-error.ts";
 import type { Command, CommandIo } from "../kit/command.ts";
 import type { Paths } from "../kit/paths.ts";
-import { nodePaths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
-import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import { version } from "../kit/version.ts";
 import { loadX509 } from "../pki/x509.ts";
@@ -61,13 +59,11 @@ import { nodeVolumes, remindOfRecovery } from "../supervisor/volumes.ts";
 import { createApi } from "./app.ts";
 import { createDoor } from "./caller.ts";
 import { caChallenge } from "./ca-challenge.ts";
-import type { Connections } from "./connections.ts";
 import { countConnections } from "./connections.ts";
-import { API_PORT } from "./contract.ts";
 import type { Enrolment } from "./enrolment.ts";
+import { openDoors } from "./doors.ts";
 import { openEnrolment } from "./enrolment.ts";
-import type { Listener, TlsOptions } from "./listener.ts";
-import { listenOnSocket, listenOnTls } from "./listener.ts";
+import { forbiddenIn, parseOptions, type ServeOptions } from "./serve-options.ts";
 import { watchOwnDocument } from "./own-document-watch.ts";
 import type { ApiServices } from "./services.ts";
 import { stringify } from "yaml";
@@ -82,24 +78,13 @@ const ANSWERED_MS = 1_000;
 const LOOK_EVERY_MS = 300_000;
 export const WATCHDOG_MS = 5_000;
 
-/** Each of them changes what TLS, the runtime or the loader do, behind the back of all that is checked here. */
-const FORBIDDEN_ENVIRONMENT = /^(NODE_TLS_REJECT_UNAUTHORIZED|NODE_OPTIONS|NODE_EXTRA_CA_CERTS|SSLKEYLOGFILE|BUN_.*)$/;
-
-interface Options {
-  readonly paths: Paths;
-  readonly port: number;
-  readonly address?: string;
-  /** The node's own place: kept parts of /etc are mirrored. */
-  readonly isNode: boolean;
-}
-
 export const serveCommand: Command = async (argv, io) => {
   const options = parseOptions(argv);
   if (options === undefined) {
     io.err("usage: corium serve [--state-dir DIR] [--run-dir DIR] [--address IP] [--port N]\n");
     return EXIT_USAGE;
   }
-  const forbidden = Object.keys(io.env).filter((name) => FORBIDDEN_ENVIRONMENT.test(name));
+  const forbidden = forbiddenIn(io.env);
   if (forbidden.length > 0) {
     io.err(
       `corium serve: refuses to start with ${forbidden.join(", ")} in its environment\n  hint: unset it in the unit\n`,
@@ -109,34 +94,7 @@ export const serveCommand: Command = async (argv, io) => {
   return serve(options, io);
 };
 
-function parseOptions(argv: readonly string[]): Options | undefined {
-  let stateDir: string | undefined;
-  let runDir: string | undefined;
-  let address: string | undefined;
-  let port = API_PORT;
-  for (let at = 0; at < argv.length; at += 2) {
-    const value = argv[at + 1];
-    if (value === undefined) return undefined;
-    if (argv[at] === "--state-dir") stateDir = value;
-    else if (argv[at] === "--run-dir") runDir = value;
-    else if (argv[at] === "--address") address = value;
-    else if (argv[at] === "--port") port = Number(value);
-    else return undefined;
-  }
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) return undefined;
-  return {
-    // One --state-dir roots everything: also what is volatile, and source 1.
-    paths:
-      stateDir === undefined
-        ? nodePaths(undefined, runDir)
-        : { ...nodePaths(stateDir, runDir ?? `${stateDir}/run`), config: `${stateDir}/config.yaml` },
-    port,
-    ...(address === undefined ? {} : { address }),
-    isNode: stateDir === undefined,
-  };
-}
-
-async function serve(options: Options, io: CommandIo): Promise<number> {
+async function serve(options: ServeOptions, io: CommandIo): Promise<number> {
   const { paths } = options;
   const say = (text: string): void => io.err(`${text}\n`);
   const notify = realNotify(io.env["NOTIFY_SOCKET"]);
@@ -404,26 +362,6 @@ function keepMirror(installation: string, host: Host, state: State, { signal, er
   watchMirror({ host, installation, tell, isReplaced }, signal).catch((thrown: unknown) => {
     err(`corium serve: nobody looks after the mirror of the system any more: ${String(thrown)}\n`);
   });
-}
-
-/** The port first: a second daemon must not take the socket of the first. */
-async function openDoors(
-  { paths, port, address }: Options,
-  tls: Omit<TlsOptions, "port" | "address"> & { readonly connections: Connections },
-): Promise<Result<{ readonly remote: Listener; readonly local: Listener }, AppError>> {
-  let remote: Listener | undefined;
-  try {
-    remote = await listenOnTls({ ...tls, port, ...(address === undefined ? {} : { address }) });
-    return ok({
-      remote,
-      local: await listenOnSocket({ path: paths.socket, handle: tls.handle, connections: tls.connections }),
-    });
-  } catch (thrown) {
-    await remote?.close();
-    const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : String(thrown);
-    if (code === "EADDRINUSE" && remote === undefined) return fail("port", `port ${port} is in use`);
-    return fail("listen", `${remote === undefined ? `port ${port}` : paths.socket} can't be opened (${code})`);
-  }
 }
 
 async function openEnrolmentIfClaimable(
