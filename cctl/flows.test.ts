@@ -1,10 +1,13 @@
 /** What cctl says to nodes and makes of their answers; test/stories runs it against the real API. */
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ApplyAnswer } from "../api/contract.ts";
 import type { Operation } from "../state/model.ts";
 import { type FakeHost, fakeHost } from "../test/support/fake-host.ts";
 import { runCctl } from "../test/support/run-cctl.ts";
 import { type Received, type Scripted, type ScriptedNode, scriptedNode } from "../test/support/scripted-node.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 let node: ScriptedNode | undefined;
 afterEach(() => node?.close());
