@@ -1,15 +1,15 @@
-// budget: 7200 s
-/** Ten cuts of one installation, each booted from the medium again: write-logs.vm.test.ts boots one. */
+// budget: 2400 s, last
+/** Ten cuts of one installation, each booted from the medium again: nightly/write-logs.vm.test.ts boots one. */
 import { afterAll, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { bootInstallCut } from "../qemu/harness/boot-cut.ts";
-import { finishedDisk } from "../qemu/harness/cut-install.ts";
-import { testImage } from "../qemu/harness/image.ts";
-import { installationLog } from "../qemu/harness/installed.ts";
-import { chooseCuts, isTableWrite, ReplayedImage } from "../qemu/harness/replayed-image.ts";
-import { readWriteLog } from "../qemu/harness/write-log.ts";
+import { bootInstallCut } from "./harness/boot-cut.ts";
+import { finishedDisk } from "./harness/cut-install.ts";
+import { testImage } from "./harness/image.ts";
+import { installationLog } from "./harness/installed.ts";
+import { chooseCuts, isTableWrite, ReplayedImage } from "./harness/replayed-image.ts";
+import { readWriteLog } from "./harness/write-log.ts";
 
 const SEED = 20261130;
 
