@@ -133,13 +133,31 @@ describe("what is changed behind its back", () => {
     expect(await unitRun(machine().shell, K0S_UNIT)).toEqual(run0);
   }, 2_000_000);
 
-  test("after a boot it is still pending, said again, and still nothing is done", async () => {
-    await run("sync");
+  test("after a boot it is still pending, and nothing is done; a release that renders otherwise writes k0s.yaml anew, once", async () => {
+    // As a release with another renderer would find the node, and a file that was changed by hand in the copy kept of it.
+    await run(`cat >/run/.older.js <<'END'
+import { Database } from "bun:sqlite";
+const digest = "json_set(rendered, '$.\"/etc/k0s/k0s.yaml\"', 'of another renderer')";
+new Database("/var/lib/corium/corium.db").run("UPDATE baseline SET render_version = 0, rendered = " + digest);
+END
+BUN_BE_BUN=1 /usr/bin/corium --config=/dev/null run --no-install --no-env-file /run/.older.js
+sed -i 's/enabled: false/enabled: true/' /var/lib/corium/etc/k0s/k0s.yaml; sync`);
     await machine().kill();
     await machine().stop();
     await switchOn();
     expect(await config()).toMatchObject({ state: "pending", reasons: [{ code: "document-edited" }] });
     expect(await run("systemctl list-unit-files corium-upgrade.timer --no-legend || true")).toBe("");
+    const renders = async (): Promise<readonly string[]> => {
+      const listed = await operator.must(["operations", "node1", "--output", "json"], 60_000);
+      const { operations } = JSON.parse(listed) as { readonly operations: readonly Operation[] };
+      return operations.filter(({ kind }) => kind === "render").map(({ phase }) => phase);
+    };
+    expect(await renders()).toEqual(["succeeded"]);
+    expect(await run("cat /etc/k0s/k0s.yaml")).not.toContain("enabled: true");
+    expect(await run("cat /var/lib/corium/by-hand/*")).toContain("enabled: true");
+    await run("systemctl restart corium-apid");
+    await until("the API again", () => operator.status("node1"));
+    expect(await renders()).toEqual(["succeeded"]);
     await run("sed -i '/^upgrades/d' /etc/corium/config.yaml");
     await until("in sync", async () => (await config()).state === "in-sync");
   }, 2_000_000);
