@@ -137,8 +137,9 @@ describe("what is changed behind its back", () => {
     // As a release with another renderer would find the node, and a file that was changed by hand in the copy kept of it.
     await run(`cat >/run/.older.js <<'END'
 import { Database } from "bun:sqlite";
-const digest = "json_set(rendered, '$.\"/etc/k0s/k0s.yaml\"', 'of another renderer')";
-new Database("/var/lib/corium/corium.db").run("UPDATE baseline SET render_version = 0, rendered = " + digest);
+const values = ['$."/etc/k0s/k0s.yaml"', "of another renderer"];
+const query = "UPDATE baseline SET render_version = 0, rendered = json_set(rendered, ?, ?)";
+new Database("/var/lib/corium/corium.db").run(query, values);
 END
 BUN_BE_BUN=1 /usr/bin/corium --config=/dev/null run --no-install --no-env-file /run/.older.js
 sed -i 's/enabled: false/enabled: true/' /var/lib/corium/etc/k0s/k0s.yaml; sync`);
