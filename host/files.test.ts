@@ -46,6 +46,20 @@ test("of several programs that make the same new file exactly one does, and what
   expect(await fs.readdir(join(folder, "new"))).toEqual(["key"]);
 });
 
+test("a pipe in place of a file made every read of it wait for ever: status and apply hung", async () => {
+  const path = join(folder, "pipe");
+  expect(Bun.spawnSync(["mkfifo", path]).exitCode).toBe(0);
+  expect(await files.readText(path)).toMatchObject({ ok: false, error: { code: "EPIPE" } });
+  expect(await files.read(path, { maxBytes: 10 })).toMatchObject({
+    ok: false,
+    error: { message: `${path} is a pipe, not a file` },
+  });
+  // What a person's shell makes of `--file <(…)`.
+  const given = realFiles({ takesPipes: true }).readText(path);
+  await fs.writeFile(path, "role: single\n");
+  expect(await given).toEqual({ ok: true, value: "role: single\n" });
+});
+
 test("absence, caps and folders are told apart by code", async () => {
   const codeOf = async (result: Promise<{ ok: boolean }>): Promise<unknown> => {
     const settled = (await result) as { ok: boolean; error?: { code: string } };

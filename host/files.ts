@@ -23,6 +23,8 @@ export interface FilesOptions {
   readonly etcUpper?: string;
   /** What stands for /etc in a test. */
   readonly etc?: string;
+  /** Of a program that a person starts, whose files may come from a shell: `--file <(…)`. */
+  readonly takesPipes?: true;
 }
 
 export function realFiles(options: FilesOptions = {}): Files {
@@ -40,10 +42,17 @@ export function realFiles(options: FilesOptions = {}): Files {
       await change(path);
     });
   };
+  const read = async (path: string, maxBytes?: number): Promise<Uint8Array> => {
+    // Opening one waits for whoever writes into it, for ever if nobody does.
+    if (options.takesPipes !== true && (await fs.stat(path)).isFIFO()) {
+      throw Object.assign(new Error("a pipe"), { code: "EPIPE" });
+    }
+    return readCapped(path, maxBytes);
+  };
 
   return {
-    read: (path, more) => attempt(path, () => readCapped(path, more?.maxBytes)),
-    readText: (path, more) => attempt(path, async () => decoder.decode(await readCapped(path, more?.maxBytes))),
+    read: (path, more) => attempt(path, () => read(path, more?.maxBytes)),
+    readText: (path, more) => attempt(path, async () => decoder.decode(await read(path, more?.maxBytes))),
     write: (path, content, how) => both(path, (at) => writeDurably(at, content, how)),
     remove: (path, more) =>
       both(path, async (at) => {
@@ -289,6 +298,7 @@ const REASONS: Readonly<Record<string, string>> = {
   EISDIR: "is a folder",
   ENOTDIR: "has a parent that is not a folder",
   EFBIG: "is larger than allowed",
+  EPIPE: "is a pipe, not a file",
   EEXIST: "is there already",
   EIO: "can't be read or written: the disk fails",
 };
