@@ -52,15 +52,14 @@ export function objectionTo(
   { newCa }: Pick<Awaited, "newCa">,
   since: number,
 ): AppError | undefined {
-  if (connection <= since) {
-    return appError("old-connection", "this connection is older than the change; confirm it over a new one");
+  // Said first: over a connection of the old CA no confirmation counts, and a newer one would be a vain try.
+  if (newCa !== undefined && !isOfNewCa) {
+    return appError(
+      "old-ca",
+      "this change is confirmed with a certificate of the new operator CA; the old one ends with it",
+      { hint: "cctl --dir FOLDER confirm ADDR ID, where FOLDER holds the new CA's certificate" },
+    );
   }
-  if (newCa === undefined || isOfNewCa) return undefined;
-  return appError(
-    "old-ca",
-    "this change is confirmed with a certificate of the new operator CA; the old one ends with it",
-    {
-      hint: "cctl --dir FOLDER confirm ADDR ID, where FOLDER holds the new CA's certificate",
-    },
-  );
+  if (connection > since) return undefined;
+  return appError("old-connection", "this connection is older than the change; confirm it over a new one");
 }

@@ -112,6 +112,8 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
   const changes = await step(ports, STEPS.check, () => prepare(plan, secrets.value, host));
   if (!changes.ok) return { status: "failed", error: changes.error };
   const snapshot = await step(ports, STEPS.snapshot, async () => {
+    const place = await checkSource(host, paths.config);
+    if (!place.ok) return place;
     const kept = await keepHandEdits(host, paths.stateDir, plan.handEdits ?? []);
     if (!kept.ok) return kept;
     return takeSnapshot(host, {
@@ -282,6 +284,14 @@ async function finish(text: string, { host, paths }: ApplyPorts, record: UndoRec
 /** Source 1: the document as it was given, comments and all; it may hold secrets. */
 export const writeSource = (host: Host, path: string, text: string): Promise<Result<void, AppError>> =>
   host.files.write(path, text, { mode: 0o600 });
+
+/** Before anything is changed: the document is written last, when nothing can be refused any more. */
+async function checkSource(host: Host, path: string): Promise<Result<void, AppError>> {
+  const found = await host.files.stat(path, { noFollow: true });
+  if (!found.ok) return found;
+  if (found.value?.kind !== "directory") return ok(undefined);
+  return fail("source", `${path} is a folder, and the document is written there`, { hint: "move it away" });
+}
 
 export interface Before {
   readonly record: UndoRecord;

@@ -106,7 +106,8 @@ export interface Machine {
   readonly random: Random;
 }
 
-export const cctl: Command = (argv, io) => run(argv, io, { files: realFiles({ takesPipes: true }), clock: realClock, random: realRandom });
+export const cctl: Command = (argv, io) =>
+  run(argv, io, { files: realFiles({ takesPipes: true }), clock: realClock, random: realRandom });
 
 /** The whole client on the given machine; stories run it on a machine in memory. */
 export async function run(argv: readonly string[], io: CommandIo, machine: Machine): Promise<number> {

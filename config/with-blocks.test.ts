@@ -88,7 +88,11 @@ manifests:
   });
 
   test("a document without any of them has no blocks", () => {
-    expect(valueOf(blocksOf("role: single\n"))).toBe("");
-    expect(valueOf(blocksOf(""))).toBe("");
+    for (const without of ["role: single\n", ""]) {
+      const blocks = valueOf(blocksOf(without));
+      // An empty text is no document: taking the last add-on out was refused as one that is not valid.
+      expect(parseDocument(blocks, { nowMs: 0 }).findings).toEqual([]);
+      expect(parseDocument(valueOf(withBlocks(OWN, blocks)), { nowMs: 0 }).document?.addons).toEqual([]);
+    }
   });
 });

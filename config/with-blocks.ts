@@ -45,7 +45,10 @@ function withoutAliases({ document, root }: Opened): Opened {
 
 const keyOf = (key: unknown): unknown => (isScalar(key) ? key.value : key);
 
-/** The blocks of a document that has been validated, as YAML, with their comments; empty when it has none of them. */
+/** What says that there are none: an empty text is no document. */
+const NONE = "addons: []\n";
+
+/** The blocks of a document that has been validated, as YAML, with their comments. */
 export function blocksOf(text: string): Result<string, AppError> {
   const opened = open(text);
   if (opened === undefined) return fail("not-editable", "the blocks of this document can't be taken out of it");
@@ -53,7 +56,7 @@ export function blocksOf(text: string): Result<string, AppError> {
   const taken = parseDocument("{}", { version: "1.2" });
   const map = taken.createNode({}) as YAMLMap;
   map.items = (root?.items ?? []).filter(({ key }) => ALL.includes(String(keyOf(key))));
-  if (map.items.length === 0) return ok("");
+  if (map.items.length === 0) return ok(NONE);
   taken.contents = map as typeof taken.contents;
   return ok(taken.toString({ lineWidth: 0 }));
 }

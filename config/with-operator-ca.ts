@@ -1,5 +1,5 @@
 /** A document that names another operator CA. Pure. */
-import { isMap, parseDocument, Scalar } from "yaml";
+import { isMap, isScalar, parseDocument, Scalar } from "yaml";
 import type { AppError } from "../kit/app-error.ts";
 import { fail } from "../kit/app-error.ts";
 import type { Result } from "../kit/result.ts";
@@ -8,7 +8,7 @@ import { ok } from "../kit/result.ts";
 const notEditable = (): Result<never, AppError> =>
   fail(
     "not-editable",
-    "in the node's own document api.operatorCA can't be replaced: its api block is not a plain map",
+    "in the node's own document api.operatorCA can't be replaced: its api block is not a plain map, or holds a value that is used elsewhere",
     {
       hint: "apply a document with the new api.operatorCA, with --confirm-within",
     },
@@ -19,7 +19,9 @@ export function withOperatorCa(text: string, pem: string): Result<string, AppErr
   const document = parseDocument(text, { version: "1.2", uniqueKeys: false, intAsBigInt: true });
   // In a cloud-config ours is below one key of it.
   const root = document.has("corium") ? document.get("corium", true) : document.contents;
-  const api = isMap(root) ? root.get("api", true) : undefined;
+  const given = isMap(root) ? root.get("api", true) : undefined;
+  // `api:` with nothing behind it.
+  const api = isScalar(given) && given.value === null ? undefined : given;
   if (document.errors.length > 0 || !isMap(root) || (api !== undefined && !isMap(api))) {
     return notEditable();
   }
@@ -30,5 +32,10 @@ export function withOperatorCa(text: string, pem: string): Result<string, AppErr
   if (!isMap(block)) return notEditable();
   for (const key of ["operatorCAFrom", "insecure"]) block.delete(key);
   block.set("operatorCA", literal);
-  return ok(document.toString({ lineWidth: 0 }));
+  try {
+    return ok(document.toString({ lineWidth: 0 }));
+  } catch {
+    // What was taken out had a name (&x) that is used elsewhere.
+    return notEditable();
+  }
 }

@@ -51,6 +51,21 @@ test("an add-on: planned, applied as one operation, and then unchanged", async (
   expect(one.state().operations.list()).toHaveLength(1);
 });
 
+test("a folder where the document is written: an apply succeeded, and every later one was refused", async () => {
+  const one = service();
+  const path = "/etc/corium/config.yaml";
+  await one.dependencies.host.files.remove(path);
+  await one.dependencies.host.files.mkdir(path, { mode: 0o755 });
+  const refused = {
+    status: 503,
+    body: { error: expect.stringMatching(/nothing was changed: .* is a folder.*\n.*move it/) },
+  };
+  expect(await post(one, ADDON)).toMatchObject(refused);
+  expect(one.state().baseline.get()?.document.text).toBe(BEFORE);
+  await one.dependencies.host.files.remove(path, { recursive: true });
+  expect(await post(one, ADDON)).toMatchObject({ answer: { status: "reconciled" } });
+});
+
 test("what was changed by hand in the files that it replaces is said beforehand, and kept", async () => {
   const one = service();
   const config = "/etc/k0s/k0s.yaml";

@@ -226,9 +226,8 @@ export async function recoverApply(ports: RecoverPorts): Promise<Result<readonly
     }
     const done = isRecorded ? await ports.finish(record.documentSha256) : await undo(host, record);
     if (!done.ok) {
-      return err(
-        appError("undo", `the apply ${record.operation} was cut off and can't be undone`, { cause: done.error }),
-      );
+      const what = isRecorded ? "is recorded and can't be finished" : "was cut off and can't be undone";
+      return err(appError("undo", `the apply ${record.operation} ${what}`, { cause: done.error }));
     }
     const closed = await closeRecord(host, stateDir, record, isRecorded ? "applied" : "undone");
     if (!closed.ok) return closed;

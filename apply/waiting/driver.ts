@@ -40,7 +40,8 @@ export async function resumeApply(
   const held = waiting.get(state)?.get(operation);
   const told = held?.tell(word, teller);
   if (told?.ok === false && told.error.code !== NOT_WAITING) {
-    return refused(409, told.error.code, told.error.message, { operation });
+    const { code, message, hint } = told.error;
+    return refused(409, code, hint === undefined ? message : `${message}; ${hint}`, { operation });
   }
   if (held?.outcome === undefined || told?.ok !== true) {
     const phase = state.operations.get(operation)?.phase ?? "unknown";
