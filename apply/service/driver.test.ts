@@ -66,6 +66,18 @@ test("a folder where the document is written: an apply succeeded, and every late
   expect(await post(one, ADDON)).toMatchObject({ answer: { status: "reconciled" } });
 });
 
+test("the record of an earlier apply is damaged: every later one was refused, and nothing said what to do", async () => {
+  const one = service();
+  await post(one, ADDON);
+  const folder = `/var/lib/corium/undo/${one.state().operations.list()[0]?.id ?? ""}`;
+  one.fake.put(`${folder}/record.json`, '{"operation":');
+  const MORE = `${ADDON}backup: {enabled: true}\n`;
+  const wanted = new RegExp(`record.json is damaged.*\\n.*move the folder ${folder} away`);
+  expect(await post(one, MORE)).toMatchObject({ status: 503, body: { error: expect.stringMatching(wanted) } });
+  await one.dependencies.host.files.remove(folder, { recursive: true });
+  expect(await post(one, MORE)).toMatchObject({ answer: { status: "reconciled" } });
+});
+
 test("what was changed by hand in the files that it replaces is said beforehand, and kept", async () => {
   const one = service();
   const config = "/etc/k0s/k0s.yaml";

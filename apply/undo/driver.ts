@@ -111,7 +111,15 @@ export async function readRecords(host: Host, stateDir: string): Promise<Result<
     if (!text.ok && text.error.code === "ENOENT") continue;
     if (!text.ok) return text;
     const record = parseRecord(text.value);
-    if (record === undefined) return fail("undo-record", `${recordPath(stateDir, name)} is damaged`);
+    if (record === undefined) {
+      return fail(
+        "undo-record",
+        `${recordPath(stateDir, name)} is damaged: what the apply ${name} replaced can't be put back`,
+        {
+          hint: `copies of it are beside that file; move the folder ${undoFolder(stateDir)}/${name} away once they are where they belong`,
+        },
+      );
+    }
     records.push(record);
   }
   return ok(records);
