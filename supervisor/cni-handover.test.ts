@@ -12,7 +12,11 @@ afterEach(removeServices);
 
 const argo = (k0s: FakeK0s): void => {
   const status = { sync: { status: "Synced" }, health: { status: "Healthy" } };
-  k0s.objects.set("applications.argoproj.io argocd/cni", { spec: { syncPolicy: { automated: {} } }, status });
+  k0s.objects.set("applications.argoproj.io argocd/cni", {
+    metadata: { name: "cni" },
+    spec: { syncPolicy: { automated: {} } },
+    status,
+  });
 };
 
 /** When each question was asked, in seconds from the first; `atLook` is called before it is answered. */

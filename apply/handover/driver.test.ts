@@ -19,7 +19,11 @@ afterEach(removeServices);
 
 const argo = (k0s: FakeK0s, sync = "Synced", health = "Healthy"): void => {
   const status = { sync: { status: sync }, health: { status: health } };
-  k0s.objects.set("applications.argoproj.io argocd/cni", { spec: { syncPolicy: { automated: {} } }, status });
+  k0s.objects.set("applications.argoproj.io argocd/cni", {
+    metadata: { name: "cni" },
+    spec: { syncPolicy: { automated: {} } },
+    status,
+  });
 };
 
 async function handOver(dependencies: HandoverDependencies): Promise<PlannedHandover> {

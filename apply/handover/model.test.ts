@@ -13,7 +13,12 @@ const application = (
 ) =>
   answer({
     exitCode: 0,
-    stdout: JSON.stringify({ spec, status: { sync: { status: sync }, health: { status: health } }, ...more }),
+    stdout: JSON.stringify({
+      metadata: { name: "cni" },
+      spec,
+      status: { sync: { status: sync }, health: { status: health } },
+      ...more,
+    }),
   });
 
 describe("how the Application stands", () => {
@@ -23,12 +28,17 @@ describe("how the Application stands", () => {
     ["on its way", application("OutOfSync", "Missing"), "False", "NotSynced"],
     [
       "not looked at yet",
-      answer({ exitCode: 0, stdout: '{"spec":{"syncPolicy":{"automated":{}}}}' }),
+      answer({ exitCode: 0, stdout: '{"metadata":{"name":"cni"},"spec":{"syncPolicy":{"automated":{}}}}' }),
       "False",
       "NotSynced",
     ],
     ["Synced, its pods not there yet", application("Synced", "Progressing"), "False", "NotHealthy"],
-    ["going away", application("Synced", "Healthy", { metadata: { deletionTimestamp: "x" } }), "False", "NotSynced"],
+    [
+      "going away",
+      application("Synced", "Healthy", { metadata: { name: "cni", deletionTimestamp: "x" } }),
+      "False",
+      "NotSynced",
+    ],
     ["without automated sync", application("OutOfSync", "Missing", {}, {}), "False", "WillNeverSync"],
     [
       "with automated sync switched off",

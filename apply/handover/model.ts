@@ -38,8 +38,10 @@ export const modeStanding = (mode: "disabled" | "manual"): Standing =>
 
 const textAt = (value: unknown, ...path: readonly string[]): string => {
   const found = valueAt(value, path);
-  return typeof found === "string" ? found : "";
+  return typeof found === "string" ? found.slice(0, WORD_CHARACTERS) : "";
 };
+/** One word, by what Argo CD writes there. */
+const WORD_CHARACTERS = 60;
 
 /** That there is no Argo CD yet, or no Application, is where every cluster begins. */
 export function judgeApplication({ namespace, name }: ObjectRef, found: FoundObject): Standing {

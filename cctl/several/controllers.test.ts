@@ -38,6 +38,14 @@ describe("the nodes that are named", () => {
     });
   });
 
+  test("hold one twice, under two names: it was written once, found busy, and all of it was taken back", () => {
+    const twice = [...MEMBERS.map((name) => controller(name)), { ...controller("n2"), label: "192.0.2.2" }];
+    const checked = checkMembers(twice);
+    expect(checked).toMatchObject({
+      error: { code: "usage", message: "n2 and 192.0.2.2 are the same controller, n2" },
+    });
+  });
+
   test("are of two clusters, or hold one that is none of them", () => {
     expect(reason([controller("n1"), controller("m1", { members: ["m1"], self: "m1" })])).toBe("other-cluster");
     expect(reason([...MEMBERS.map((name) => controller(name)), silent("n4")])).toBe("other-cluster");

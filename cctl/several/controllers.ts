@@ -51,6 +51,17 @@ export function checkMembers(nodes: readonly Controller[]): Result<void, AppErro
       details: nodes.map(({ label, controlPlane }) => `${label}: ${controlPlane?.members.join(", ") ?? "no answer"}`),
     });
   }
+  const twin = named.findIndex((name, at) => named.indexOf(name) < at);
+  const first = nodes[named.indexOf(named[twin] ?? "")];
+  if (twin !== -1 && first !== undefined) {
+    return fail(
+      "usage",
+      `${first.label} and ${nodes[twin]?.label ?? "?"} are the same controller, ${named[twin] ?? "?"}`,
+      {
+        hint: "name each of them once",
+      },
+    );
+  }
   const strange = nodes.find((_, at) => !members.includes(named[at] ?? ""));
   if (strange !== undefined) {
     return fail("other-cluster", `${strange.label} is none of the controllers ${members.join(", ")}`);

@@ -16,7 +16,8 @@ export function parseMembers(stdout: string): readonly Member[] | undefined {
     return undefined;
   }
   const listed = valueAt(json, ["members"]);
-  if (!isMap(listed)) return undefined;
+  // Who answers is one itself: none at all is no answer, and would let a change through that is meant for a lone controller.
+  if (!isMap(listed) || Object.keys(listed).length === 0) return undefined;
   const members = Object.entries(listed).map(([name, url]) => ({ name, url: typeof url === "string" ? url : "" }));
   return members.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }

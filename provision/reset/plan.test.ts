@@ -121,7 +121,8 @@ describe("who may leave", () => {
     expect(ownMember(members, { hostname: "x", peerAddress: "2001:db8::1" })?.name).toBe("node1");
     expect(ownMember(members, { hostname: "node1" })?.name).toBe("node1");
     expect(ownMember(members, { hostname: "x" })).toBeUndefined();
-    for (const text of ["", "[]", '{"members":[]}', "Error: no"]) expect(parseMembers(text)).toBeUndefined();
+    for (const text of ["", "[]", '{"members":[]}', '{"members":{}}', "Error: no"])
+      expect(parseMembers(text)).toBeUndefined();
   });
 });
 
