@@ -18,3 +18,14 @@ test("dryRun=yes is neither done nor planned: the refusal shows what was given a
     reason: "invalid-query",
   });
 });
+
+test.each(["dryrun=true", "dry-run=true", "dry_run", "DRYRUN=1", "dryRun=false&dryRun=true", "dryRun&dryrun"])(
+  "%s was asked to be a plan, and was carried out: refused",
+  async (query) => {
+    const asked = read(query);
+    expect(asked.ok ? undefined : await asked.error.json()).toMatchObject({
+      reason: "invalid-query",
+      error: expect.stringContaining("nothing was done"),
+    });
+  },
+);
