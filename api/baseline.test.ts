@@ -1,8 +1,11 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import type { AdoptOutcome } from "../apply/adopt/driver.ts";
 import { memoryState } from "../state/open.ts";
 import { fakeApi, operator } from "../test/support/fake-api.ts";
 import { recordBaseline } from "../test/support/in-service.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const path = "/v1/baseline";
 const json = { document: "role: single\n" };

@@ -1,8 +1,11 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ReplacePlan } from "../provision/replace-plan.ts";
 import { err, ok } from "../kit/result.ts";
 import { fakeApi, operator } from "../test/support/fake-api.ts";
 import type { ApiServices } from "./services.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const plan: ReplacePlan = {
   findings: [],

@@ -1,8 +1,11 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { isOver } from "../state/model.ts";
 import { type FakeApi, fakeApi, operator } from "../test/support/fake-api.ts";
 import { fakeK0s } from "../test/support/fake-k0s.ts";
 import { recordBaseline } from "../test/support/in-service.ts";
+
+/** For what hangs; no measure of a loaded machine, which is many times slower. */
+setDefaultTimeout(120_000);
 
 const DOCUMENT = `role: single
 node: {name: n1}

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { MachineDied } from "../../test/support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../../test/support/fake-k0s.ts";
 import { type GateService, gateService, removeServices } from "../../test/support/gate-service.ts";
+import { recordBaseline } from "../../test/support/in-service.ts";
 import { findHandEdits, keepHandEdits } from "../by-hand/driver.ts";
 import { recoverApplies } from "../recovery/driver.ts";
 import { serveApply } from "./driver.ts";
@@ -76,6 +77,19 @@ test("the record of an earlier apply is damaged: every later one was refused, an
   expect(await post(one, MORE)).toMatchObject({ status: 503, body: { error: expect.stringMatching(wanted) } });
   await one.dependencies.host.files.remove(folder, { recursive: true });
   expect(await post(one, MORE)).toMatchObject({ answer: { status: "reconciled" } });
+});
+
+test("a recorded document that this release takes no more: the refusal did not say what is wrong with it, nor a way out", async () => {
+  const one = service();
+  recordBaseline(one.state(), `${BEFORE}gone: 1\n`);
+  expect(await post(one, ADDON)).toMatchObject({
+    status: 503,
+    body: {
+      reason: "baseline-unreadable",
+      error: expect.stringContaining("start the release that took it"),
+      problems: [{ path: "gone", severity: "error" }],
+    },
+  });
 });
 
 test("what was changed by hand in the files that it replaces is said beforehand, and kept", async () => {

@@ -32,8 +32,13 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
     return refused(409, "no-baseline", "the node has no record of what it runs, so nothing can be compared with it");
   }
   // What runs is what runs: a certificate that expired since is no reason to doubt the baseline.
-  const before = dependencies.parse(baseline.document.text, baseline.document.atMs).document;
-  if (before === undefined) return refused(503, "baseline-unreadable", "the recorded document can't be read any more");
+  const recorded = dependencies.parse(baseline.document.text, baseline.document.atMs);
+  const before = recorded.document;
+  if (before === undefined) {
+    const error =
+      "what the node runs was recorded from a document that is not valid for this release, so nothing can be compared with it; see problems; start the release that took it, and apply one there that is valid for both";
+    return refused(503, "baseline-unreadable", error, { problems: recorded.findings });
+  }
   const { findings, document } = dependencies.parse(request.document, host.clock.nowMs());
   if (document === undefined) {
     return refused(400, "invalid-document", "the document is not valid, and nothing was changed", {
