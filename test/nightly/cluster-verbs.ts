@@ -63,7 +63,7 @@ export function testClusterVerbs(cluster: WholeCluster): void {
       expect(audit).toContain("for a worker, 1h");
       expect(audit).not.toContain(joins.token);
       const refused = await operator.cctl(["join-token", `n${worker}`], SLOW_MS);
-      expect([refused.exitCode, refused.stderr.includes("is a worker")]).toEqual([1, true]);
+      expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringContaining("is a worker")]);
     },
     LONG_MS,
   );
@@ -77,15 +77,15 @@ export function testClusterVerbs(cluster: WholeCluster): void {
       writeFileSync(file("site.yaml"), withAddon());
       const before = await configs();
       const alone = await operator.cctl(["apply", `n${first}`, "--file", "site.yaml", "--yes"], SLOW_MS);
-      expect([alone.exitCode, alone.stderr.includes("cctl apply N1 N2 N3 --file FILE")]).toEqual([1, true]);
+      expect([alone.exitCode, alone.stderr]).toEqual([1, expect.stringContaining("cctl apply N1 N2 N3 --file FILE")]);
       const two = await operator.cctl(["apply", `n${first}`, `n${second}`, "--file", "site.yaml", "--yes"], SLOW_MS);
-      expect([two.exitCode, two.stderr.includes(`n${third} of this cluster's controllers is not named`)]).toEqual([
+      expect([two.exitCode, two.stderr]).toEqual([
         1,
-        true,
+        expect.stringContaining(`n${third} of this cluster's controllers is not named`),
       ]);
       await on(third, "systemctl stop corium-apid");
       const silent = await operator.cctl(["apply", ...names, "--file", "site.yaml", "--yes"], SLOW_MS);
-      expect([silent.exitCode, silent.stderr.includes("nothing was changed on any node")]).toEqual([3, true]);
+      expect([silent.exitCode, silent.stderr]).toEqual([3, expect.stringContaining("nothing was changed on any node")]);
       await on(third, "systemctl start corium-apid");
       expect(await configs()).toEqual(before);
     },
@@ -153,7 +153,7 @@ export function testClusterVerbs(cluster: WholeCluster): void {
       expect(await on(first, `k0s kubectl get node ${node}`)).not.toContain("SchedulingDisabled");
       await on(first, `k0s kubectl cordon ${node}`);
       const theirs = await operator.cctl(["uncordon", `n${first}`, "--node", node], SLOW_MS);
-      expect([theirs.exitCode, theirs.stderr.includes("cordoned by somebody else")]).toEqual([1, true]);
+      expect([theirs.exitCode, theirs.stderr]).toEqual([1, expect.stringContaining("cordoned by somebody else")]);
       await on(first, `k0s kubectl uncordon ${node}`);
 
       await on(first, `cat >/run/kept.yaml <<'END'\n${keptPod(node)}END\nk0s kubectl apply -f /run/kept.yaml`);
