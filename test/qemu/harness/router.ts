@@ -1,14 +1,11 @@
 /**
  * What lies between two sites: their gateways, and a carrier that lets nothing through but WireGuard. The far site is
  * behind NAT: its packets come from addresses of the carrier, and nobody reaches it who was not called from there.
- * QEMU's `-netdev socket,mcast=` carries one Ethernet frame in each datagram.
  */
-import { createSocket, type Socket } from "node:dgram";
+import type { Socket } from "node:dgram";
 import { GROUP } from "./argv.ts";
+import { arpFrame, ETHERTYPE_ARP, ETHERTYPE_IPV4, ipBytes, ipOf, joinSegment, macBytes, macOf } from "./frames.ts";
 
-const HOST = "127.0.0.1";
-const ETHERTYPE_IPV4 = 0x0800;
-const ETHERTYPE_ARP = 0x0806;
 const UDP = 17;
 const WIREGUARD_PORT = 51820;
 const FIRST_PORT = 40_000;
@@ -51,10 +48,6 @@ export interface Ipv4 {
   readonly headerBytes: number;
   readonly bytes: number;
 }
-
-const ipOf = (bytes: Buffer): string => [...bytes].join(".");
-const ipBytes = (address: string): Buffer => Buffer.from(address.split(".").map(Number));
-const macBytes = (mac: string): Buffer => Buffer.from(mac.replaceAll(":", ""), "hex");
 
 /** The packet in an Ethernet frame; undefined: something else. */
 export function readIpv4(frame: Buffer): Ipv4 | undefined {
@@ -105,22 +98,6 @@ export function forward(frame: Buffer, { source, target, macs }: Rewrite): Buffe
   return next;
 }
 
-/** An ARP packet as a frame; operation 1 asks all, 2 answers one. */
-function arp(operation: 1 | 2, from: { mac: string; address: string }, to: { mac: string; address: string }): Buffer {
-  const frame = Buffer.alloc(60);
-  if (operation === 1) frame.fill(0xff, 0, 6);
-  else macBytes(to.mac).copy(frame, 0);
-  macBytes(from.mac).copy(frame, 6);
-  frame.writeUInt16BE(ETHERTYPE_ARP, 12);
-  // Ethernet, IPv4, addresses of 6 and 4 bytes.
-  frame.set([0, 1, 8, 0, 6, 4, 0, operation], 14);
-  macBytes(from.mac).copy(frame, 22);
-  ipBytes(from.address).copy(frame, 28);
-  if (operation === 2) macBytes(to.mac).copy(frame, 32);
-  ipBytes(to.address).copy(frame, 38);
-  return frame;
-}
-
 interface Port {
   readonly socket: Socket;
   readonly segment: Segment;
@@ -129,27 +106,17 @@ interface Port {
   readonly neighbours: Map<string, string>;
 }
 
-const macAt = (frame: Buffer, at: number): string =>
-  [...frame.subarray(at, at + 6)].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
+const macAt = (frame: Buffer, at: number): string => macOf(frame.subarray(at, at + 6));
 
 async function openPort(segment: Segment, mac: string, onFrame: (frame: Buffer, port: Port) => void): Promise<Port> {
-  const socket = createSocket({ type: "udp4", reuseAddr: true });
-  const port: Port = { socket, segment, mac, neighbours: new Map() };
-  socket.on("message", (frame) => {
+  let port: Port | undefined;
+  const socket = await joinSegment(segment.lanPort, (frame) => {
     // Its own come back as well.
-    if (frame.length < 34 || macAt(frame, 6) === mac) return;
+    if (port === undefined || frame.length < 34 || macAt(frame, 6) === mac) return;
     if (frame.readUInt16BE(12) === ETHERTYPE_ARP) answerArp(port, frame);
     else if (macAt(frame, 0) === mac) onFrame(frame, port);
   });
-  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-  socket.once("error", reject);
-  socket.bind(segment.lanPort, GROUP, () => {
-    socket.addMembership(GROUP, HOST);
-    socket.setMulticastInterface(HOST);
-    socket.setMulticastLoopback(true);
-    resolve(undefined);
-  });
-  await promise;
+  port = { socket, segment, mac, neighbours: new Map() };
   return port;
 }
 
@@ -162,7 +129,7 @@ function answerArp(port: Port, frame: Buffer): void {
   const sender = { mac: macAt(frame, 22), address: ipOf(frame.subarray(28, 32)) };
   neighbours.set(sender.address, sender.mac);
   const isQuestion = frame.readUInt16BE(20) === 1 && ipOf(frame.subarray(38, 42)) === segment.gateway;
-  if (isQuestion) send(port, arp(2, { mac, address: segment.gateway }, sender));
+  if (isQuestion) send(port, arpFrame(2, { mac, address: segment.gateway }, sender));
 }
 
 export async function openRouter(near: Segment, far: Segment, farAddress: string): Promise<Router> {
@@ -177,7 +144,7 @@ export async function openRouter(near: Segment, far: Segment, farAddress: string
     const to = out.neighbours.get(target);
     // Lost, as the first packet to a new neighbour often is; its sender tries again.
     if (to === undefined)
-      send(out, arp(1, { mac: out.mac, address: out.segment.gateway }, { mac: "", address: target }));
+      send(out, arpFrame(1, { mac: out.mac, address: out.segment.gateway }, { mac: "", address: target }));
     else send(out, forward(frame, { ...rewrite, macs: { from: out.mac, to } }));
   }
 

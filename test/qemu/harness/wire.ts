@@ -2,16 +2,12 @@
  * The private segment of several machines, as a further card on it sees it: VRRP advertisements (RFC 3768, RFC 5798) and
  * who answers ARP (RFC 826) for an address. QEMU's `-netdev socket,mcast=` carries one Ethernet frame in each datagram.
  */
-import { createSocket } from "node:dgram";
 import { GROUP } from "./argv.ts";
+import { arpFrame, ETHERTYPE_ARP, ETHERTYPE_IPV4, ipOf, joinSegment, macOf } from "./frames.ts";
 
-const HOST = "127.0.0.1";
 /** Of the card that asks; no machine has it. */
 const OWN_MAC = "52:54:00:ff:ff:fe";
-const ETHERTYPE_IPV4 = 0x0800;
-const ETHERTYPE_ARP = 0x0806;
 const PROTOCOL_VRRP = 112;
-const ARP_REQUEST = 1;
 const ARP_REPLY = 2;
 
 export interface Advert {
@@ -54,11 +50,6 @@ export interface Wire {
   ask(address: string, asker: string, everyMs: number): () => void;
   close(): void;
 }
-
-const macOf = (bytes: Buffer): string => [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join(":");
-const ipOf = (bytes: Buffer): string => [...bytes].join(".");
-const macBytes = (mac: string): Buffer => Buffer.from(mac.replaceAll(":", ""), "hex");
-const ipBytes = (address: string): Buffer => Buffer.from(address.split(".").map(Number));
 
 export type Seen =
   | ({ readonly kind: "advert" } & Omit<Advert, "atMs">)
@@ -103,27 +94,15 @@ export function readFrame(frame: Buffer): readonly Seen[] {
 }
 
 /** `who has ADDRESS?`, to all. */
-export function arpRequest(address: string, asker: string): Buffer {
-  const frame = Buffer.alloc(60);
-  frame.fill(0xff, 0, 6);
-  macBytes(OWN_MAC).copy(frame, 6);
-  frame.writeUInt16BE(ETHERTYPE_ARP, 12);
-  // Ethernet, IPv4, addresses of 6 and 4 bytes.
-  frame.set([0, 1, 8, 0, 6, 4], 14);
-  frame.writeUInt16BE(ARP_REQUEST, 20);
-  macBytes(OWN_MAC).copy(frame, 22);
-  ipBytes(asker).copy(frame, 28);
-  ipBytes(address).copy(frame, 38);
-  return frame;
-}
+export const arpRequest = (address: string, asker: string): Buffer =>
+  arpFrame(1, { mac: OWN_MAC, address: asker }, { mac: "", address });
 
 export async function openWire(port: number): Promise<Wire> {
   const adverts: Advert[] = [];
   const claims: Claim[] = [];
   const packets: Packet[] = [];
-  const socket = createSocket({ type: "udp4", reuseAddr: true });
   const timers = new Set<ReturnType<typeof setInterval>>();
-  socket.on("message", (frame) => {
+  const socket = await joinSegment(port, (frame) => {
     const atMs = performance.now();
     for (const seen of readFrame(frame)) {
       if (seen.kind === "advert") adverts.push({ atMs, ...seen });
@@ -131,15 +110,6 @@ export async function openWire(port: number): Promise<Wire> {
       else packets.push({ atMs, ...seen });
     }
   });
-  const { promise, resolve, reject } = Promise.withResolvers<undefined>();
-  socket.once("error", reject);
-  socket.bind(port, GROUP, () => {
-    socket.addMembership(GROUP, HOST);
-    socket.setMulticastInterface(HOST);
-    socket.setMulticastLoopback(true);
-    resolve(undefined);
-  });
-  await promise;
   return {
     adverts,
     claims,
