@@ -179,11 +179,15 @@ describe("controllers", () => {
       await stop(one);
       const two = nth(await leads((name) => nth(name) !== one, x ?? a));
       expect(await uid(two)).toBe(made);
-      // Who was away while the second one wrote has older data than the third, which it needs for a majority.
+      // Who was away while the second one wrote has older data than the third, which it needs for a majority: also when
+      // the second stops with its last write.
       const third = two === x ? (y ?? a) : (x ?? a);
+      two.k0s.write("/etc/k0s/ns.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: last}\n");
+      expect((await two.kubectl("apply", "-f", two.k0s.host("/etc/k0s/ns.yaml"))).exitCode).toBe(0);
       await stop(two);
       runs.set(one, await one.start(one === a ? undefined : given));
       await leads((name) => nth(name) === third, third);
+      expect((await third.kubectl("get", "namespace", "last")).exitCode).toBe(0);
       await Bun.sleep(2000);
       expect(await uid(third)).toBe(made);
     },

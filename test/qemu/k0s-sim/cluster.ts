@@ -1,6 +1,8 @@
 /**
  * etcd's part as far as tests need it: members that see each other on 2380, one leader while a majority is there, the
- * leader's objects copied to the others. Kept simple on purpose: a follower copies the whole store when it changed.
+ * leader's objects copied to the others. Kept simple on purpose: a follower copies the whole store when it changed. A
+ * leader that is told to stop waits until a majority has its objects, as etcd's writes do; one that is killed may take
+ * the last half second along.
  */
 import { join } from "node:path";
 import { callApi, type KubeConfig } from "./api-client.ts";
@@ -21,7 +23,8 @@ export interface Cluster {
   isLeader(): boolean;
   /** Undefined without a majority: then nothing can be written, and the API is not ready. */
   leader(): Leader | undefined;
-  stop(): void;
+  /** Once nothing writes any more. */
+  stop(): Promise<void>;
 }
 
 interface PeerState {
@@ -34,9 +37,11 @@ interface PeerState {
 }
 
 const LOOK_MS = 500;
+/** For others that are there and don't copy: a unit's stop is not held back for long. */
+const COPIED_WITHIN_MS = 5000;
 
 /** One node with its own database: always its own leader. */
-export const aloneCluster: Cluster = { isLeader: () => true, leader: () => ({}), stop: () => undefined };
+export const aloneCluster: Cluster = { isLeader: () => true, leader: () => ({}), stop: () => Promise.resolve() };
 
 export async function startCluster(options: {
   readonly dataDir: string;
@@ -81,19 +86,40 @@ export async function startCluster(options: {
 
   const peer = (url: string): KubeConfig => peerConfig(dataDir, url);
 
-  async function look(): Promise<void> {
-    const members = readMembers(dataDir);
-    const others = Object.entries(members).filter(([member]) => member !== name);
+  /** The other members, and what those say that answer. */
+  async function ask(members: Members): Promise<{
+    readonly others: number;
+    readonly alive: readonly (PeerState & { readonly url: string })[];
+  }> {
+    const urls = Object.entries(members)
+      .filter(([member]) => member !== name)
+      .map(([, url]) => url);
     const answers = await Promise.all(
-      others.map(([, url]) =>
+      urls.map((url) =>
         callApi(peer(url), "GET", "/state", undefined, 1500).then(
           (reply) => (reply.status === 200 ? { url, ...(reply.body as PeerState) } : undefined),
           () => undefined,
         ),
       ),
     );
-    const alive = answers.filter((answer) => answer !== undefined);
-    if (alive.length + 1 <= (others.length + 1) / 2) {
+    return { others: urls.length, alive: answers.filter((answer) => answer !== undefined) };
+  }
+
+  /** Until a majority has the objects of this leader, or there is none to give them to. */
+  async function handOver(): Promise<void> {
+    const deadline = performance.now() + COPIED_WITHIN_MS;
+    while (isLeader && performance.now() < deadline) {
+      const { others, alive } = await ask(readMembers(dataDir));
+      const copied = alive.filter((each) => each.revision >= store.revision()).length;
+      if (copied + 1 > (others + 1) / 2 || alive.length === 0) return;
+      await Bun.sleep(LOOK_MS / 5);
+    }
+  }
+
+  async function look(): Promise<void> {
+    const members = readMembers(dataDir);
+    const { others, alive } = await ask(members);
+    if (alive.length + 1 <= (others + 1) / 2) {
       if (leader !== undefined) log("error", "etcdserver: no leader", "etcd");
       isLeader = false;
       leader = undefined;
@@ -147,8 +173,9 @@ export async function startCluster(options: {
   return {
     isLeader: () => isLeader,
     leader: () => leader,
-    stop: () => {
+    stop: async () => {
       isWanted = false;
+      await handOver();
       listener?.stop();
     },
   };
