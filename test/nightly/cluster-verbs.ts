@@ -8,8 +8,8 @@ import type { Member } from "../qemu/harness/cluster.ts";
 import type { Operator } from "../qemu/harness/node.ts";
 
 /** Emulated machines beside each other: a kubectl may take a minute. */
-const SLOW_MS = 180_000;
-const LONG_MS = 2_400_000;
+export const SLOW_MS = 180_000;
+export const LONG_MS = 2_400_000;
 const POLL_MS = 3_000;
 
 export interface WholeCluster {
@@ -21,13 +21,13 @@ export interface WholeCluster {
   readonly vip: string;
 }
 
-const KUBE_LEASES = "k0s kubectl get leases -n kube-node-lease -o json";
+export const KUBE_LEASES = "k0s kubectl get leases -n kube-node-lease -o json";
 const CHARTS = `k0s kubectl get charts -n kube-system -o 'jsonpath={.items[*].metadata.uid}'`;
 
-async function eventually<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
+/** Asks again while it throws: a node whose k0s is down, an election. */
+export async function eventually<T>(what: string, look: () => Promise<T | undefined>): Promise<T> {
   const deadline = performance.now() + LONG_MS / 2;
   for (;;) {
-    // A node whose k0s is down, or an election: later.
     const found = await look().catch(() => undefined);
     if (found !== undefined) return found;
     if (performance.now() > deadline) throw new Error(`never came: ${what}`);

@@ -13,7 +13,8 @@ import { testImage } from "../qemu/harness/image.ts";
 import { openOperator } from "../qemu/harness/node.ts";
 import { freePort } from "../qemu/harness/vm.ts";
 import { openWire, type Claim } from "../qemu/harness/wire.ts";
-import { testClusterVerbs } from "./cluster-verbs.ts";
+import { HANDOVER_BLOCKS, testClusterHandover } from "./cluster-handover.ts";
+import { testClusterVerbs, type WholeCluster } from "./cluster-verbs.ts";
 
 const VIP = "192.168.77.100";
 const CONTROLLERS = [11, 12, 13];
@@ -48,7 +49,7 @@ function document(role: string, number: number, join: string): string {
   const ha =
     role === "worker"
       ? ""
-      : `ha: { enabled: true, virtualIP: ${VIP}/24, authPass: s3gm3nt1, unicastPeers: [${others.join(", ")}] }\n`;
+      : `ha: { enabled: true, virtualIP: ${VIP}/24, authPass: s3gm3nt1, unicastPeers: [${others.join(", ")}] }\n${HANDOVER_BLOCKS}`;
   return `role: ${role}
 cluster: { name: fleet, endpoint: ${VIP} }
 node: { name: n${number} }
@@ -303,8 +304,12 @@ describe("a cluster", () => {
   );
 });
 
+const whole: WholeCluster = { operator, controllers: CONTROLLERS, worker: 14, member, vip: VIP };
 describe("what is done with the whole of it", () => {
-  testClusterVerbs({ operator, controllers: CONTROLLERS, worker: 14, member, vip: VIP });
+  testClusterVerbs(whole);
+});
+describe("its CNI", () => {
+  testClusterHandover(whole);
 });
 
 describe("a cluster that one leaves", () => {

@@ -154,8 +154,7 @@ export async function runController(argv: readonly string[]): Promise<void> {
   await untilTold();
   log("info", "shutting down");
   clearInterval(lost);
-  for (const part of [leases, announced, status, workload, deployer, helm, keepalived, join9443, api])
-    part?.stop();
+  for (const part of [leases, announced, status, workload, deployer, helm, keepalived, join9443, api]) part?.stop();
   await cluster.stop();
   store.close();
   dropRuntime();
