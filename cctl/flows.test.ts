@@ -169,6 +169,41 @@ applied: restarted k0scontroller
     expect(ran.status).toBe(0);
   });
 
+  test("a connection that is lost for a while: the node is asked again what came of it", async () => {
+    let isApplied = false;
+    let lost = 5;
+    const { host } = await enrolled((request) => {
+      if (request.path === "/v1/config") {
+        isApplied = true;
+        return { body: "", breaksOff: true };
+      }
+      if (isApplied && lost > 0) {
+        lost -= 1;
+        return { body: "", breaksOff: true };
+      }
+      if (request.path === "/v1/operations") return { body: { operations: isApplied ? [operation("running")] : [] } };
+      return applying([operation("succeeded")])(request);
+    });
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"]);
+    expect([ran.status, ran.err, lost]).toEqual([
+      0,
+      "cctl: the answer was lost on the way; the operation has succeeded\n",
+      0,
+    ]);
+  });
+
+  test("whoever gives up while the node applies is told that it goes on, and where", async () => {
+    const given = new AbortController();
+    const { host } = await enrolled((request) => {
+      if (request.path === "/v1/config") given.abort();
+      return applying([])(request);
+    });
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"], { signal: given.signal });
+    expect(ran.status).toBe(1);
+    expect(ran.err).toMatch(/^cctl: no longer watching; if node1 \S+ has begun the apply it goes on\n/);
+    expect(ran.err).toContain("cctl operations ADDR ID --follow");
+  });
+
   test("an answer that is lost before anything was begun is a failure", async () => {
     const { host } = await enrolled((request) =>
       request.path === "/v1/config" ? { body: "", breaksOff: true } : applying([])(request),

@@ -101,8 +101,10 @@ export async function runWrite(
   stop.abort();
   await shown;
   if (answer.ok) return ok({ kind: "answer", answer: answer.value });
+  if (context.io.signal.aborted) return givenUp(client, kind);
   if (answer.error.code !== "unreachable") return answer;
-  const now = await listOperations(client);
+  const now = await listAgain(context, client);
+  if (context.io.signal.aborted) return givenUp(client, kind);
   if (!now.ok) return answer;
   const known = new Set(before.value.map(({ id }) => id));
   const begun = now.value.find((operation) => operation.kind === kind && !known.has(operation.id));
@@ -135,6 +137,27 @@ export async function runConfirm(
 async function listOperations(client: Client): Promise<Result<readonly Operation[], AppError>> {
   const answer = await client.get("/v1/operations");
   return answer.ok ? ok((answer.value.json as OperationsAnswer).operations) : answer;
+}
+
+const givenUp = (client: Client, kind: Operation["kind"]): Result<never, AppError> =>
+  fail("interrupted", `no longer watching; if ${client.label} has begun the ${kind} it goes on`, {
+    hint: "cctl operations ADDR shows it, and cctl operations ADDR ID --follow goes on watching",
+  });
+
+/** The same of a node whose answer was lost: it may take a while until it can be asked what came of it. */
+async function listAgain(context: Context, client: Client): Promise<Result<readonly Operation[], AppError>> {
+  const untilMs = context.clock.monotonicMs() + lostForMs;
+  const show = progress(context);
+  for (;;) {
+    const listed = await listOperations(client);
+    const isLost = !listed.ok && listed.error.code === "unreachable";
+    if (!isLost || context.io.signal.aborted || context.clock.monotonicMs() > untilMs) {
+      show(undefined);
+      return listed;
+    }
+    show(`the answer was lost; waiting for ${client.label} to say what came of it`);
+    await context.clock.sleep(retryEveryMs, context.io.signal);
+  }
 }
 
 /** For a person in front of a terminal only. Failures are the write's to tell. */

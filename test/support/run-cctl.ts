@@ -18,6 +18,8 @@ export interface RunOptions {
   readonly stdin?: string;
   readonly home?: string;
   readonly isTerminal?: boolean;
+  /** Ctrl-C. */
+  readonly signal?: AbortSignal;
 }
 
 export async function runCctl(host: FakeHost, argv: readonly string[], options: RunOptions = {}): Promise<Ran> {
@@ -53,7 +55,7 @@ export async function runCctl(host: FakeHost, argv: readonly string[], options: 
     env: { HOME: options.home ?? "/home/ann", USER: "ann" },
     isTerminal: options.isTerminal ?? false,
     columns: 80,
-    signal: new AbortController().signal,
+    signal: options.signal ?? new AbortController().signal,
   };
   const status = await run(argv, io, { files: host.files, clock: host.clock, random: realRandom });
   return { status, out, err, all };
