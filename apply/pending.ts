@@ -108,6 +108,13 @@ export const k0sChanged = (now: string, recorded: string): ConfigReason => ({
   class: "restarts-k0s",
 });
 
+/** What was applied by another release, whose fields this one does not know: nothing can be rendered of it. */
+export const documentNotTaken = (first: Finding): ConfigReason => ({
+  code: "renderer-changed",
+  message: `this release does not take the document that the node runs (${formatFinding(first).split("\n")[0] ?? ""}); k0s goes on with the files as they are; start the release that took it, and apply one there that is valid for both`,
+  class: "unsupported",
+});
+
 /** Wished, because GitOps has shown that it has the CNI, but k0s still reads the stack. */
 export const handoverWaits = (message: string): ConfigReason => ({ code: "handover", message, class: "restarts-k0s" });
 

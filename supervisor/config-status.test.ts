@@ -111,6 +111,18 @@ function node(text: string, more: Partial<Baseline> & Pick<ConfigWorld, "renderV
 const codes = (reasons: readonly ConfigReason[]): readonly string[] =>
   reasons.map(({ code, class: effect }) => (effect === undefined ? code : `${code} ${effect}`));
 
+test("a recorded document that this release does not take is told, and not in-sync", async () => {
+  const { state, look, found, host } = node(PLAIN);
+  const text = `${PLAIN}flavour: mint\n`;
+  recordBaseline(state, text, { k0sVersion: K0S, renderVersion: RENDER_VERSION, rendered: {}, secretFingerprints: {} });
+  host.put(paths.config, text);
+  const [reason, ...more] = await look();
+  expect([await found(), more]).toEqual(["pending", []]);
+  expect(reason).toMatchObject({ code: "renderer-changed", class: "unsupported" });
+  expect(reason?.message).toContain("this release does not take the document that the node runs (");
+  expect(reason?.message).toContain("flavour");
+});
+
 test("a node without a baseline has nothing to be compared with", async () => {
   const state = memoryState();
   const read = configReader({ host: fakeHost(), paths, state });

@@ -11,6 +11,7 @@ import { fingerprint } from "../apply/fingerprint.ts";
 import {
   addressChanged,
   documentEdited,
+  documentNotTaken,
   handoverWaits,
   k0sChanged,
   rendererChanged,
@@ -66,6 +67,7 @@ export function configReader(world: ConfigWorld): (facts: ConfigFacts) => Promis
     const { baseline } = recorded;
     const edited = await readSource(recorded);
     const reasons = edited === undefined ? [] : [edited];
+    if (recorded.refused !== undefined) reasons.push(documentNotTaken(recorded.refused));
     reasons.push(...(await changedSecrets(host, recorded)));
     if (renderVersion !== baseline.renderVersion) {
       reasons.push(rendererChanged(renderVersion, baseline.renderVersion, await differingFiles(host, recorded)));
@@ -99,10 +101,13 @@ export function configReader(world: ConfigWorld): (facts: ConfigFacts) => Promis
     const handedOver = state.handover.done()?.stack;
     const id = `${baseline.document.id} ${baseline.atMs} ${replaced.length} ${handedOver ?? ""}`;
     const recorded = recordedOf(id, () => {
-      const { document } = parseDocument(baseline.document.text, { nowMs: baseline.document.atMs });
+      const { document, findings } = parseDocument(baseline.document.text, { nowMs: baseline.document.atMs });
       const fingerprintKey = nodeFingerprintKey(state.meta, host.random);
       const common = { id, baseline, replaced, handedOver, fingerprintKey };
-      if (document === undefined) return common;
+      if (document === undefined) {
+        const refused = findings.find(({ severity }) => severity === "error");
+        return refused === undefined ? common : { ...common, refused };
+      }
       const owned = state.owned.list();
       return { ...common, document, expected: expectedNode({ document, node: baseline, owned, handedOver }) };
     });

@@ -8,6 +8,7 @@ import { parseUnit } from "../k0s/parse.ts";
 import { K0S_CONFIG, K0S_MANIFESTS, UNIT_FOLDER } from "../k0s/paths.ts";
 import { isSameCommand } from "../k0s/unit.ts";
 import type { ReplacedDisk } from "../kit/disk.ts";
+import type { Finding } from "../kit/finding.ts";
 import type { Host } from "../kit/ports.ts";
 import { sha256Of } from "../state/documents.ts";
 import type { Baseline } from "../state/model.ts";
@@ -23,6 +24,8 @@ export interface Recorded {
   /** Absent where this release can't read the recorded document: then only digests are compared. */
   readonly document?: Document;
   readonly expected?: ExpectedNode;
+  /** Why it can't, where there is no document. */
+  readonly refused?: Finding;
 }
 
 /** What was rendered and is still this node's: a stack that was handed over has moved out. */
