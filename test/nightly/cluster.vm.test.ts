@@ -304,6 +304,42 @@ describe("a cluster", () => {
   );
 });
 
+const TAKEN = [
+  { name: "n14", number: 15, role: "worker", says: /the cluster has a node 'n14' already: machine \w{32}/ },
+  { name: "n13", number: 16, role: "controller", says: /etcd has a member 'n13' at 192\.168\.77\.13 already/ },
+] as const;
+
+describe("a machine that joins under a name that another one has", () => {
+  test(
+    "as a worker and as a controller: each is told who has it, before anything is changed",
+    async () => {
+      const twins: Member[] = [];
+      try {
+        await Promise.all(
+          TAKEN.map(async ({ name, number, role, says }) => {
+            const token = await operator.must(["join-token", "n11", "--role", role, "--expiry", "1h"], 180_000);
+            await Bun.write(join(directory, "tokens", `twin${number}`), token);
+            const text = document(role, number, joining(`twin${number}`)).replace(`name: n${number}`, `name: ${name}`);
+            const twin = await prepareMember(image, directory, { name: `twin${number}`, number, site, document: text });
+            twins.push(twin);
+            await twin.start();
+            await twin.ready();
+            const { shell, console } = twin.vm();
+            await shell.must(`mkdir -p /etc/corium; cat >/etc/corium/site-ca.pem <<'END'\n${authority.cert}END\n`);
+            await operator.enroll(twin.vm(), twin.name, LONG_MS, text);
+            await console.expect(says, LONG_MS);
+            expect(await shell.must("ls -A /etc/k0s; ls -A /var/lib/k0s; hostname")).toBe("corium");
+          }),
+        );
+      } finally {
+        await Promise.all(twins.map((twin) => twin.stop()));
+      }
+      expect(Object.keys(await etcdMembers(11)).toSorted()).toEqual(["n11", "n12", "n13"]);
+    },
+    LONG_MS,
+  );
+});
+
 const whole: WholeCluster = { operator, controllers: CONTROLLERS, worker: 14, member, vip: VIP };
 describe("what is done with the whole of it", () => {
   testClusterVerbs(whole);
