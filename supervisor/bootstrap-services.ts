@@ -6,7 +6,7 @@ import type { BootFacts, Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import type { Executors } from "../kit/step.ts";
-import type { Handover } from "../provision/install/driver.ts";
+import type { CarryOver } from "../provision/install/driver.ts";
 import type { InstallStep } from "../provision/install/model.ts";
 import type { ProvisionStep } from "../provision/plan.ts";
 import type { NodePorts } from "../provision/steps.ts";
@@ -27,6 +27,6 @@ export interface BootstrapServices {
   readonly findDocument: () => Promise<Source>;
   readonly readInventory: () => Promise<Result<Inventory, AppError>>;
   readonly executors: (ports: NodePorts) => Executors<ProvisionStep>;
-  readonly installExecutors: (handover: Handover) => Executors<InstallStep>;
+  readonly installExecutors: (carryOver: CarryOver) => Executors<InstallStep>;
   readonly signal?: AbortSignal;
 }

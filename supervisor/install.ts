@@ -12,7 +12,7 @@ import { SITE_AUTHORITY } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { carriedArguments, planInstall } from "../provision/install/plan.ts";
 import { readMarks, releaseMounts } from "../provision/install/remains/driver.ts";
-import { createHandover } from "./handover.ts";
+import { createCarryOver } from "./carry-over.ts";
 import { obtainDocument, refusedBy } from "./obtain-document.ts";
 import { consentOf, mayGiveUp, spendConsent } from "./own-consent.ts";
 import { beginOperation, failed, isSuperseded, type Outcome, rememberDocument, runSteps } from "./run-operation.ts";
@@ -59,7 +59,7 @@ async function install(
   if (hasErrors(plan.findings)) return { ok: false, error: refusedBy(plan.findings) };
   const storedAtMs = rememberDocument(services, obtained.found);
   const tables = new Set(plan.steps.flatMap(({ kind, id }) => (kind === "install:partition" ? [id] : [])));
-  const handover = createHandover({
+  const carryOver = createCarryOver({
     host,
     stateDir: paths.stateDir,
     snapshotTo: (path) => state.snapshotTo(path),
@@ -69,7 +69,7 @@ async function install(
   return runSteps(services, {
     operation,
     steps: plan.steps,
-    executors: services.installExecutors(handover),
+    executors: services.installExecutors(carryOver),
     secrets: new Map(),
     isSuperseded: (intent) => isSuperseded(intent, storedAtMs),
     onStep: (step, stepState) => {

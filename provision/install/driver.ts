@@ -15,7 +15,7 @@ import { bootExecutor, partitionExecutor } from "./table/driver.ts";
 const imageBootFiles = "/usr/share/corium/boot";
 
 /** What a live system knows and the disk must know after it: written below `root`, the mounted state partition. */
-export interface Handover {
+export interface CarryOver {
   /** Absent until it was handed over completely. */
   isComplete(root: string, step: DocumentStep): Promise<Result<boolean, AppError>>;
   copy(root: string, step: DocumentStep): Promise<Result<void, AppError>>;
@@ -23,7 +23,7 @@ export interface Handover {
 
 type OwnSteps = Exclude<InstallStep, DiskWipeStep>;
 
-export function installExecutors(handover: Handover, bootFiles = imageBootFiles): Executors<OwnSteps> {
+export function installExecutors(carryOver: CarryOver, bootFiles = imageBootFiles): Executors<OwnSteps> {
   return {
     "install:partition": partitionExecutor,
     "install:arrays": arraysExecutor,
@@ -34,10 +34,11 @@ export function installExecutors(handover: Handover, bootFiles = imageBootFiles)
       argv: () => [],
       check: async (step, { host }) =>
         withMount(host, step.statePath, "ext4", "ro", async (root) => {
-          const complete = await handover.isComplete(root, step);
+          const complete = await carryOver.isComplete(root, step);
           return complete.ok ? ok(complete.value ? ("done" as const) : ("todo" as const)) : complete;
         }),
-      run: async (step, { host }) => withMount(host, step.statePath, "ext4", "rw", (root) => handover.copy(root, step)),
+      run: async (step, { host }) =>
+        withMount(host, step.statePath, "ext4", "rw", (root) => carryOver.copy(root, step)),
     },
     "install:boot": bootExecutor,
   };

@@ -8,14 +8,14 @@ import { diskExecutors } from "../../disks/steps/driver.ts";
 import { formatError } from "../../kit/app-error.ts";
 import { formatFinding } from "../../kit/finding.ts";
 import { execute } from "../../provision/execute.ts";
-import type { Handover } from "../../provision/install/driver.ts";
+import type { CarryOver } from "../../provision/install/driver.ts";
 import { installExecutors } from "../../provision/install/driver.ts";
 import { finishTable } from "../../provision/install/table/driver.ts";
 import { readMarks, releaseMounts } from "../../provision/install/remains/driver.ts";
 import { planInstall } from "../../provision/install/plan.ts";
 import type { State } from "../../state/open.ts";
 import { memoryState } from "../../state/open.ts";
-import { createHandover } from "../../supervisor/handover.ts";
+import { createCarryOver } from "../../supervisor/carry-over.ts";
 import type { FakeProgram } from "../support/fake-host.ts";
 import { fakeHost } from "../support/fake-host.ts";
 import { BlockMachine } from "./block-machine.ts";
@@ -91,8 +91,8 @@ function subject(content: string, sabotage: Sabotage = {}, onCall?: () => void):
   const inventory = () => readInventory(host, { mode: "live" });
 
   /** As the real one; only where the database goes is a real folder. */
-  function handover(operation: string): Handover {
-    const real = createHandover({
+  function carryOver(operation: string): CarryOver {
+    const real = createCarryOver({
       host,
       stateDir: "/var/lib/corium",
       snapshotTo: (path) => state.snapshotTo(path),
@@ -148,7 +148,7 @@ function subject(content: string, sabotage: Sabotage = {}, onCall?: () => void):
       const operation = "id" in begun ? begun.id : begun.ok ? begun.value.id : "";
       const done = await execute(
         plan.steps,
-        { ...installExecutors(handover(operation), bootFiles), ...diskExecutors },
+        { ...installExecutors(carryOver(operation), bootFiles), ...diskExecutors },
         { host, secrets: new Map(), journal: state.journal, inventory },
       );
       return done.ok ? undefined : formatError(done.error);

@@ -23,7 +23,7 @@ import { planInstall } from "../../provision/install/plan.ts";
 import { readMarks } from "../../provision/install/remains/driver.ts";
 import type { State } from "../../state/open.ts";
 import { memoryState } from "../../state/open.ts";
-import { createHandover } from "../../supervisor/handover.ts";
+import { createCarryOver } from "../../supervisor/carry-over.ts";
 import type { LoopDevice } from "./loop-device.ts";
 import { attach, sh } from "./loop-device.ts";
 
@@ -259,7 +259,7 @@ export async function install(devices: readonly LoopDevice[], dieAt?: number): P
   });
   const begun = state.operations.begin({ kind: "install", requester: { kind: "document" }, version: "0", atMs: 1 });
   const operation = begun.ok ? begun.value.id : "";
-  const handover = createHandover({
+  const carryOver = createCarryOver({
     host,
     stateDir,
     snapshotTo: (path) => state.snapshotTo(path),
@@ -268,7 +268,7 @@ export async function install(devices: readonly LoopDevice[], dieAt?: number): P
   });
   const result = await execute(
     plan.steps,
-    { ...installExecutors(handover, bootFiles), ...diskExecutors },
+    { ...installExecutors(carryOver, bootFiles), ...diskExecutors },
     { host, secrets: new Map(), journal: state.journal, inventory: () => inventoryOf(devices) },
   );
   return { plan, result, calls: calls() };

@@ -2,14 +2,14 @@
 import type { AppError } from "../kit/app-error.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
-import type { Handover } from "../provision/install/driver.ts";
+import type { CarryOver } from "../provision/install/driver.ts";
 import { createHash } from "node:crypto";
 import { fail } from "../kit/app-error.ts";
 import { ok } from "../kit/result.ts";
 import type { State } from "../state/open.ts";
 import { openState } from "../state/open.ts";
 
-export interface HandoverInput {
+export interface CarryOverInput {
   readonly host: Host;
   /** Of the live system. */
   readonly stateDir: string;
@@ -21,7 +21,7 @@ export interface HandoverInput {
   readonly operation: string;
 }
 
-export function createHandover({ host, stateDir, snapshotTo, documentText, operation }: HandoverInput): Handover {
+export function createCarryOver({ host, stateDir, snapshotTo, documentText, operation }: CarryOverInput): CarryOver {
   const { files } = host;
 
   async function copyTree(from: string, to: string): Promise<Result<void, AppError>> {
@@ -33,7 +33,7 @@ export function createHandover({ host, stateDir, snapshotTo, documentText, opera
       ["cp", "-a", "-T", from, to],
     ]) {
       const ran = await host.exec({ argv, timeoutMs: 60_000 });
-      if (ran.exitCode !== 0) return fail("handover", `${argv[0]} failed: ${ran.stderr.trim()}`);
+      if (ran.exitCode !== 0) return fail("carry-over", `${argv[0]} failed: ${ran.stderr.trim()}`);
     }
     return ok(undefined);
   }
@@ -87,7 +87,7 @@ export function createHandover({ host, stateDir, snapshotTo, documentText, opera
       const database = await copyDatabase(root, step.installation);
       if (!database.ok) return database;
       const synced = await host.exec({ argv: ["sync", "-f", root], timeoutMs: 600_000 });
-      if (synced.exitCode !== 0) return fail("handover", `sync failed: ${synced.stderr.trim()}`);
+      if (synced.exitCode !== 0) return fail("carry-over", `sync failed: ${synced.stderr.trim()}`);
       return files.write(`${root}/installation`, `${step.installation}\n`, { mode: 0o644 });
     },
   };
