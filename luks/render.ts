@@ -23,18 +23,39 @@ export function crypttabLine({ name, uuid, unlock }: RecordedVolume): string {
 
 const nameOf = (line: string): string => line.split(/\s/)[0] ?? "";
 
-/** The text with this line of ours in it, instead of an older one of the same name. */
-export function withLine(text: string, line: string): string {
+/** Between our markers, and everything else. */
+function split(text: string): { readonly ours: readonly string[]; readonly others: string } {
   const lines = text.split("\n");
   const begin = lines.indexOf(BEGIN);
   const end = begin === -1 ? -1 : lines.indexOf(END, begin);
   const isWhole = begin !== -1 && end !== -1;
-  const ours = isWhole ? lines.slice(begin + 1, end) : [];
   const outside = isWhole ? [...lines.slice(0, begin), ...lines.slice(end + 1)] : lines;
-  const others = outside.join("\n").replace(/\n+$/, "");
-  const block = [...ours.filter((each) => each !== "" && nameOf(each) !== nameOf(line)), line].toSorted();
-  return `${others === "" ? "" : `${others}\n`}${[BEGIN, ...block, END].join("\n")}\n`;
+  const ours = isWhole ? lines.slice(begin + 1, end).filter((line) => line !== "") : [];
+  return { ours, others: outside.join("\n").replace(/\n+$/, "") };
 }
+
+function joined(others: string, ours: readonly string[]): string {
+  const block = ours.length === 0 ? [] : [BEGIN, ...ours.toSorted(), END];
+  return [...(others === "" ? [] : [others]), ...block].map((line) => `${line}\n`).join("");
+}
+
+/** The text with this line of ours in it, instead of an older one of the same name. */
+export function withLine(text: string, line: string): string {
+  const { ours, others } = split(text);
+  return joined(others, [...ours.filter((each) => nameOf(each) !== nameOf(line)), line]);
+}
+
+/** Without our lines of these mappings. */
+export function withoutLines(text: string, mappings: readonly string[]): string {
+  const { ours, others } = split(text);
+  return joined(
+    others,
+    ours.filter((line) => !mappings.includes(nameOf(line))),
+  );
+}
+
+/** Mappings of our lines. */
+export const lineNames = (text: string): readonly string[] => split(text).ours.map(nameOf);
 
 /** The whole file of a node that has no lines but ours; undefined without volumes. */
 export function renderCrypttab(volumes: readonly RecordedVolume[]): string | undefined {

@@ -55,6 +55,10 @@ export const PLANNING_CODES = {
     meaning: "something lies at a mount point of the document, and the mount would hide it",
     cure: "choose another mount point: the message says what lies there",
   },
+  "earlier-stack": {
+    meaning: "k0s was started with manifests that the document, corrected since, does not have any more",
+    cure: "give the document the stack back; or reset the node",
+  },
   "k0s-mount": {
     meaning: "k0s was started with a filesystem on a folder of its own that the document does not mount any more",
     cure: "give the document that mount back; or reset the node",

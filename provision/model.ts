@@ -29,6 +29,17 @@ export interface HostnameStep extends StepBase {
   readonly hostname: string;
 }
 
+/** Removes what an earlier document of this first boot had written and this one does not want. */
+export interface EarlierStep extends StepBase {
+  readonly kind: "node:earlier";
+  readonly files: readonly string[];
+  /** Interfaces of those files. */
+  readonly overlays: readonly string[];
+  readonly timers: readonly string[];
+  /** Lines of /etc/crypttab, by their mapping. */
+  readonly mappings: readonly string[];
+}
+
 export interface TimersStep extends StepBase {
   readonly kind: "node:timers";
   readonly files: readonly RenderedFile[];
@@ -54,4 +65,5 @@ export interface MarkerStep extends StepBase {
   readonly path: string;
 }
 
-export type NodeStep = ClockStep | SecretsStep | JoinStep | HostnameStep | TimersStep | BaselineStep | MarkerStep;
+export type NodeStep =
+  ClockStep | SecretsStep | JoinStep | HostnameStep | EarlierStep | TimersStep | BaselineStep | MarkerStep;

@@ -21,6 +21,7 @@ import { renderK0s } from "../k0s/render.ts";
 import { hasErrors } from "../kit/finding.ts";
 import { planWireguard } from "../wireguard/plan.ts";
 import { recordAddresses } from "./addresses.ts";
+import { type Earlier, planEarlier } from "./earlier/plan.ts";
 import { lintInstalled } from "./installed-lint.ts";
 import { lintBootstrap } from "./lint.ts";
 import { renderNode } from "./render.ts";
@@ -53,6 +54,8 @@ export interface BootstrapInput {
   readonly volumes?: VolumeFacts;
   /** Mount units that documents of this node made. */
   readonly written?: readonly WrittenMount[];
+  /** What earlier documents of this first boot had written and this one does not want, as far as it is there. */
+  readonly earlier?: Earlier;
   /** What lies at mount points of the document while nothing is mounted there. */
   readonly hidden?: ReadonlyMap<string, readonly string[]>;
   readonly uuid: () => string;
@@ -76,6 +79,7 @@ export function planBootstrap(input: BootstrapInput): BootstrapPlan {
   const rendered = renderNode({ document, addresses, hostname: facts.hostname, machineId: facts.machineId });
   const storage = planStorage(input);
   const overlays = planWireguard(document);
+  const earlier = planEarlier(input.earlier ?? { files: [], volumes: [] }, hasK0sRecord);
   const findings = [
     ...lintRole(document),
     ...lintLateSecrets(input),
@@ -83,6 +87,7 @@ export function planBootstrap(input: BootstrapInput): BootstrapPlan {
     ...lintInstalled(document, input.inventory),
     ...storage.findings,
     ...overlays.findings,
+    ...earlier.findings,
     ...rendered.findings,
   ];
   const base = { findings, rendered, addresses, owned: storage.owned };
@@ -96,6 +101,7 @@ export function planBootstrap(input: BootstrapInput): BootstrapPlan {
     ...(isLate ? [] : join),
     { kind: "node:hostname", id: "hostname", title: `name the node ${rendered.hostname}`, hostname: rendered.hostname },
     ...storage.steps,
+    ...earlier.steps,
     ...overlays.steps,
     ...secretsStep("secrets:overlay", behindOverlay, " through the overlay"),
     ...(isLate ? join : []),

@@ -12,6 +12,7 @@ import type { BaselineStep, HostnameStep, NodeStep, TimersStep } from "./model.t
 import { fail } from "../kit/app-error.ts";
 import { ok } from "../kit/result.ts";
 import { resolveSecrets, waitForClock } from "./driver.ts";
+import { earlierExecutor } from "./earlier/driver.ts";
 import { renderHosts } from "./hostname.ts";
 import { askCluster } from "./join/driver.ts";
 
@@ -79,6 +80,7 @@ export function nodeExecutors(ports: NodePorts): Executors<NodeStep> {
       },
     },
     "node:hostname": { argv: (step) => [["hostname", step.hostname]], check: checkHostname, run: setHostname },
+    "node:earlier": earlierExecutor,
     "node:timers": { argv: () => [], check: checkTimers, run: installTimers },
     "node:baseline": {
       argv: () => [],

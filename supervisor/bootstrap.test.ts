@@ -278,6 +278,28 @@ raid:
     expect(await bootstrap(services(of))).toBe(0);
   });
 
+  test("a document corrected after the one before had written its manifests: k0s would have applied them too", async () => {
+    const stack = (name: string): string =>
+      `role: single\nmanifests:\n  - name: ${name}\n    files: [{ name: a.yaml, content: "{apiVersion: v1, kind: Namespace, metadata: {name: a}}" }]\n`;
+    const of = world(stack("old"));
+    const isFull = "/etc/k0s/k0s.yaml";
+    const host: FakeHost = {
+      ...withLinks(of.host),
+      files: {
+        ...of.host.files,
+        write: async (path, ...more) =>
+          path === isFull ? err(appError("ENOSPC", "no space is left")) : of.host.files.write(path, ...more),
+      },
+    };
+    expect(await bootstrap(services(of, { host }))).toBe(1);
+    expect(of.host.text("/var/lib/k0s/manifests/old/a.yaml")).toContain("Namespace");
+    of.host.put(paths.config, stack("new"));
+    expect(await bootstrap(services(of))).toBe(0);
+    expect(of.host.text("/var/lib/k0s/manifests/old/a.yaml")).toBeUndefined();
+    expect(of.host.text("/var/lib/k0s/manifests/new/a.yaml")).toContain("Namespace");
+    expect(of.state.operations.list()[0]?.steps.map(({ id }) => id)).toContain("earlier");
+  });
+
   test("maintenance holds until the claim; the document that came with it is read again", async () => {
     const of = world("role: single\napi: {enabled: true}\nnode: {name: old}\n");
     let polls = 0;

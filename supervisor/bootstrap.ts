@@ -28,6 +28,11 @@ import { readMirror } from "../iso/mirror/driver.ts";
 import { stateOf } from "../iso/mirror/parse.ts";
 import type { BootFacts } from "../kit/paths.ts";
 import { planBootstrap } from "../provision/plan.ts";
+import { parseDocument } from "../config/load.ts";
+import { recordAddresses } from "../provision/addresses.ts";
+import { findEarlier } from "../provision/earlier/driver.ts";
+import { type Earlier, earlierThan } from "../provision/earlier/plan.ts";
+import type { MachineFacts } from "../provision/facts.ts";
 import { HELD, isHeld, obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
 import { installFromLive } from "./install.ts";
 import { ownLossSinceMs, spendConsent } from "./own-consent.ts";
@@ -177,6 +182,7 @@ export async function inspectAndPlan(
     ...(volumes === undefined ? {} : { volumes: volumes.value }),
     hidden: await readHidden(host, document),
     written: await readWritten(host),
+    earlier: await readEarlier(services, document, facts.value),
     secrets: namedSecrets(secrets),
     hasK0sRecord: hasRecord,
     marker: paths.marker,
@@ -184,6 +190,20 @@ export async function inspectAndPlan(
     ...(lossSinceMs === undefined ? {} : { ownLossSinceMs: lossSinceMs }),
   });
   return ok({ plan, k0sVersion: facts.value.k0sVersion ?? "" });
+}
+
+/** Of all documents that this node was given before it was in service: any of them may have come as far as its files. */
+async function readEarlier(
+  { host, state }: Pick<BootstrapServices, "host" | "state">,
+  document: Document,
+  facts: MachineFacts,
+): Promise<Earlier> {
+  const documents = state.documents
+    .list()
+    .flatMap(({ text, atMs }) => parseDocument(text, { nowMs: atMs }).document ?? []);
+  const { hostname, machineId } = facts;
+  const addresses = recordAddresses(document, facts);
+  return findEarlier(host, earlierThan(documents, { document, hostname, machineId, addresses }));
 }
 
 /** What can be had of a passphrase without waiting; a dry run asks nobody. */
