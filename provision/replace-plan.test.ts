@@ -229,6 +229,24 @@ describe("refused, with nothing planned", () => {
     expect(codes(plan({ inventory, wipe: true, owned: [record, other] }))).toEqual(["own-data new"]);
   });
 
+  test("a disk of the document that has no filesystem, blank or used as it is, was taken into the array", () => {
+    const raw: OwnedStorage = { kind: "disk", name: "raw", uuid: "nowhere", disks: [disk("C").identity] };
+    const used = disk("C", { signatures: [signature("/dev/vdc", "ceph_bluestore")] });
+    for (const each of [disk("C"), used]) {
+      const planned = plan({ wipe: true, inventory: machine(member("A"), member("B"), each), owned: [record, raw] });
+      expect([codes(planned), planned.steps]).toEqual([["claimed-twice new"], []]);
+      expect(planned.findings[0]?.message).toContain("belongs to disk raw of this node");
+    }
+  });
+
+  test("a member of another array that came back blank was taken into this one", () => {
+    const other: OwnedStorage = { kind: "raid", name: "other", uuid: "1", disks: [disk("C").identity] };
+    expect(codes(plan({ owned: [record, other] }))).toEqual(["claimed-twice new"]);
+    // A volume on the array has the array's disks.
+    const volume: OwnedStorage = { kind: "luks", name: "vault", uuid: "2", disks: record.disks };
+    expect(codes(plan({ owned: [record, volume] }))).toEqual([]);
+  });
+
   test("the cure that was given is a flag that cctl disk replace does not have", () => {
     const uuid = "0e9554b0-c265-4354-9dd2-04caa654d74e";
     const inventory = machine(

@@ -110,6 +110,7 @@ interface Chosen {
 function withDisk(input: ReplaceInput, chosen: Chosen): ReplacePlan {
   const { inventory, request } = input;
   const { spec, record, report, old, ref, disk } = chosen;
+  const { owned } = input;
   const oldDisk = inventory.disks.find((each) => sameDisk(each.identity, old));
   const stands = report.members.find(({ device }) => device !== undefined && device === oldDisk?.path);
   const isMember = report.members.some(({ device, state }) => device === disk.path && state !== "failed");
@@ -122,6 +123,9 @@ function withDisk(input: ReplaceInput, chosen: Chosen): ReplacePlan {
     ...(isOurs || isBegun(disk, record.uuid) ? [] : guardOwn([disk], input, "new")),
   ];
   if (hasErrors(findings)) return refused(...findings);
+  const others = owned.filter((each) => each !== record && !isOn(each, record));
+  const used = isOurs ? [] : lintUsed(disk, others, "new");
+  if (used.length > 0) return refused(...used);
 
   const prefix = `raid:${spec.name}:replace:${input.id}`;
   const { name } = spec;
@@ -238,6 +242,20 @@ function lintPlace({ spec, report, disk, record }: Chosen, isServing: boolean): 
       ),
     );
   return findings;
+}
+
+/** A volume on the array: it is recorded with the array's disks. */
+const isOn = ({ kind, disks }: OwnedStorage, array: OwnedStorage): boolean =>
+  kind === "luks" && disks.every((disk) => array.disks.some((each) => sameDisk(each, disk)));
+
+const WORDS = { disk: "disk", raid: "array", luks: "volume" } as const;
+
+/** Nothing on it need tell whose it is: a disk without a filesystem is used as it is, and a member may be blank. */
+export function lintUsed(disk: Disk, owned: readonly OwnedStorage[], path: string): Finding[] {
+  const [user] = owned.filter(({ disks }) => disks.some((each) => sameDisk(each, disk.identity)));
+  if (user === undefined) return [];
+  const message = `disk ${describeDisk(disk)} belongs to ${WORDS[user.kind]} ${user.name} of this node`;
+  return [error("claimed-twice", path, message, "name a disk that is not in use")];
 }
 
 function lintDisk({ spec, record, old, disk }: Chosen, inventory: Inventory): Finding[] {

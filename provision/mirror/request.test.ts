@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Mirror, MirrorDisk, MemberState } from "../../iso/mirror/model.ts";
+import { describeDisk } from "../../disks/describe.ts";
 import { MIRRORED_ROLES } from "../../iso/uuids.ts";
 import type { Disk } from "../../kit/disk.ts";
 import { mirrorDisk, INSTALLATION, systemDisk } from "../../test/support/mirror-disks.ts";
@@ -89,6 +90,15 @@ test("the new disk: one that is there, that is not the system's, and that holds 
   expect(codes([a, ours], { ...to("c", true), owned })).toEqual(["own-data"]);
   expect(plan([a, ours], { ...to("c", true), owned }).findings[0]?.hint).toStartWith("name another disk, or blank");
   expect(plan([a, used]).findings[0]?.hint).toBe("--wipe destroys it; or name another disk");
+});
+
+test("a blank disk that the document has for something else was taken into the system", () => {
+  const raw = { kind: "disk" as const, name: "raw", uuid: "nowhere", disks: [c.identity] };
+  const { findings, steps } = plan([a, c], { owned: [raw] });
+  expect(findings.map(({ code, message }) => `${code}: ${message}`)).toEqual([
+    `claimed-twice: disk ${describeDisk(c)} belongs to disk raw of this node`,
+  ]);
+  expect(steps).toEqual([]);
 });
 
 test("gone on with after a power cut, when the new disk is a member already", () => {

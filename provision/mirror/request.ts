@@ -9,7 +9,7 @@ import type { Finding } from "../../kit/finding.ts";
 import { hasErrors } from "../../kit/finding.ts";
 import type { ReplacePlan, ReplaceRequest } from "../replace-plan.ts";
 import type { Records } from "../storage-standing.ts";
-import { asRequested } from "../replace-plan.ts";
+import { asRequested, lintUsed } from "../replace-plan.ts";
 import { guardOwn } from "../storage-standing.ts";
 import { planSystemReplacement } from "./plan.ts";
 
@@ -47,7 +47,8 @@ export function planSystemDisk(input: SystemReplaceInput): ReplacePlan {
     prefix: systemReplaceId(id),
   });
   const isNothingWiped = plan.steps.length > 0 && plan.steps[0]?.kind !== "disk:wipe";
-  const findings = [...plan.findings, ...(isNothingWiped ? [] : guardOwn([replacement], input, "new"))];
+  const judged = [...plan.findings, ...(isNothingWiped ? [] : guardOwn([replacement], input, "new"))];
+  const findings = hasErrors(judged) ? judged : [...judged, ...lintUsed(replacement, input.owned, "new")];
   if (hasErrors(findings)) return { findings: findings.map(asRequested), steps: [] };
   const { identity, links } = replacement;
   const replaced = { array: SYSTEM_ARRAY, device: request.old, old: identityOf(request.old, named) };
