@@ -94,21 +94,28 @@ describe("the step", () => {
   const step = mountOf("/var/lib/k0s/my data");
 
   /** As the mount step leaves it; stopping the unit unmounts unless somebody is in there. */
-  function mounted(isBusy = false): FakeHost {
+  function mounted(isBusy = false, freed: string[] = []): FakeHost {
     let isMounted = true;
-    return fakeHost({
+    // Their kept copies: what is taken away stays away over a boot.
+    const kept = (path: string): string => path.replace("/etc/", "/var/lib/corium/etc/");
+    const host = fakeHost({
       files: {
-        ...Object.fromEntries(step.files.map(({ path, content }) => [path, content])),
-        [step.wantsLink]: "",
+        ...Object.fromEntries(step.files.map(({ path, content }) => [kept(path), content])),
+        [kept(step.wantsLink)]: "",
         "/etc/systemd/system/stranger.mount": "[Mount]\nWhat=/dev/disk/by-uuid/x\nWhere=/srv/stranger\n",
       },
       programs: {
-        chattr: () => "",
+        chattr: ({ argv }) => {
+          freed.push(argv.slice(1).join(" "));
+          return "";
+        },
         findmnt: () =>
           JSON.stringify({ filesystems: isMounted ? [{ target: step.point, source: "/dev/vdb", uuid }] : [] }),
       },
       units: { [step.unit]: { onStop: () => void (isMounted = isBusy), activeState: "active" } },
     });
+    host.boot();
+    return host;
   }
 
   async function planned(host: FakeHost) {
@@ -144,7 +151,8 @@ describe("the step", () => {
 
   test("power lost at any call: the next run takes away the rest", async () => {
     for (let at = 1; ; at += 1) {
-      const host = mounted();
+      const freed: string[] = [];
+      const host = mounted(false, freed);
       host.dieAt(at);
       let died = false;
       try {
@@ -157,6 +165,8 @@ describe("the step", () => {
       host.crash();
       await carryOut(host);
       expect(host.paths("/etc/systemd/system")).toEqual(["/etc/systemd/system/stranger.mount"]);
+      // Once the unit is gone nobody knows of the folder any more: it stayed immutable for ever.
+      expect(freed).toContain(`-i ${step.point}`);
     }
   });
 

@@ -37,12 +37,12 @@ async function unmount(
         hint: "something uses it: restart the machine, and it goes on by itself",
       });
   }
+  // Where nothing is mounted any more, nobody has to be kept from writing.
+  await host.exec({ argv: ["chattr", "-i", point] });
   // The unit goes last: by it the rest is found again after a power cut.
   for (const path of [...files, unitPath]) {
     const removed = await host.files.remove(path);
     if (!removed.ok) return removed;
   }
-  // Where nothing is mounted any more, nobody has to be kept from writing.
-  await host.exec({ argv: ["chattr", "-i", point] });
   return host.systemd.daemonReload();
 }
