@@ -35,6 +35,10 @@ export const PLANNING_CODES = {
     meaning: "the node runs from another disk than install.disk names",
     cure: "boot the live system to install onto that disk, or correct install.disk",
   },
+  "system-array": {
+    meaning: "an array of the document has the name of one of the mirrored system's own",
+    cure: "choose another name",
+  },
   "own-data": {
     meaning: "a disk holds what this node itself made",
     cure: "wipe: true is not enough for that: it takes --wipe-own as well, at the claim, at a retry or on the console",

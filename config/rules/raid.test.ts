@@ -20,11 +20,14 @@ describe("raid", () =>
     ]),
     ["spares on level 0, which cannot lose a disk", raid(0, 2, `, spares: [${disk("s")}]`), "conflict raid[0].spares"],
     ["spares", raid(1, 2, `, spares: [${disk("s")}]`)],
-    [
-      "the name of the mirrored system's own array",
-      `role: single\ninstall: {disk: ${disk("x")}, mirror: ${disk("y")}}\nraid: [{name: system, level: 1, devices: [${disk("a")}, ${disk("b")}]}]\n`,
-      "conflict raid[0].name",
-    ],
+    ...["system", "corium-state", "corium-root-b"].map(
+      (name) =>
+        [
+          `${name}, the name of the mirrored system's own array`,
+          `role: single\ninstall: {disk: ${disk("x")}, mirror: ${disk("y")}}\nraid: [{name: ${name}, level: 1, devices: [${disk("a")}, ${disk("b")}]}]\n`,
+          "conflict raid[0].name",
+        ] as const,
+    ),
     ["that name where the system is on one disk", raid(1, 2).replace("name: r", "name: system")],
     ["a level that there is not", raid(4, 1), "value raid[0].level"],
     [

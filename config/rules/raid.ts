@@ -3,14 +3,14 @@ import { entries, uniqueNames, type RuleContext } from "./rule.ts";
 
 const LEAST = { 0: 2, 1: 2, 5: 3, 6: 4, 10: 4 } as const;
 
-/** As status, console and `cctl disk replace` call what `install.mirror` makes. */
-const SYSTEM_ARRAY = "system";
+/** What `install.mirror` makes: as status, console and `cctl disk replace` call it, and each of its arrays. */
+const SYSTEM_ARRAY = /^(?:system|corium-(?:(?:boot|root)-[ab]|state|data))$/;
 
 export function checkRaid(context: RuleContext): void {
   const { raid, install } = context.draft;
   uniqueNames(context, ["raid"], raid, "arrays");
   for (const [index, { name, level, devices, spares }] of entries(raid)) {
-    if (name === SYSTEM_ARRAY && install?.mirror !== undefined)
+    if (name !== undefined && install?.mirror !== undefined && SYSTEM_ARRAY.test(name))
       context.report(["raid", index, "name"], ruleSays.systemArray(name));
     if (level === undefined) continue;
     if (devices !== undefined && devices.length < LEAST[level]) {

@@ -24,7 +24,7 @@ describe("the disk that is meant", () => {
   test("B003: the system runs from another disk than the document selects: both are named, nothing is moved", () => {
     const name = "imaged-on-the-wrong-disk";
     const lint = (disk: Parameters<typeof resolveDevice>[0]) =>
-      lintInstalled({ install: { disk, wipe: false } }, machine(name)).map(
+      lintInstalled({ install: { disk, wipe: false }, raid: [] }, machine(name)).map(
         ({ code, message }) => `${code}: ${message}`,
       );
     expect(lint({ minSize: "20GB" })).toEqual([
@@ -41,7 +41,7 @@ describe("the disk that is meant", () => {
     const alone = machine("imaged-on-the-wrong-disk");
     const lint = (inventory: typeof alone) =>
       lintInstalled(
-        { install: { disk: { maxSize: "20GB" }, mirror: { serial: "LARGE" }, wipe: false } },
+        { install: { disk: { maxSize: "20GB" }, mirror: { serial: "LARGE" }, wipe: false }, raid: [] },
         inventory,
       ).map(({ severity, path, message }) => `${severity} ${path}: ${message}`);
     expect(lint(alone)).toEqual([
@@ -51,6 +51,17 @@ describe("the disk that is meant", () => {
     const member = { type: "linux_raid_member", device: "/dev/sda5", where: "partition 5" };
     const disks = alone.disks.map((disk) => (disk.isSystemDisk ? { ...disk, signatures: [member] } : disk));
     expect(lint({ ...alone, disks })).toEqual([]);
+  });
+
+  test("a document without install.mirror gave a second array the name of the mirrored system's own", () => {
+    const alone = machine("imaged-on-the-wrong-disk");
+    const member = { type: "linux_raid_member", device: "/dev/sda5", where: "partition 5" };
+    const disks = alone.disks.map((disk) => (disk.isSystemDisk ? { ...disk, signatures: [member] } : disk));
+    const raid = ["data", "system", "corium-data"].map((name) => mirror({ name }));
+    const lint = (inventory: typeof alone) =>
+      lintInstalled({ raid }, inventory).map(({ severity, code, path }) => `${severity} ${code} ${path}`);
+    expect(lint({ ...alone, disks })).toEqual(["error system-array raid[1].name", "error system-array raid[2].name"]);
+    expect(lint(alone)).toEqual([]);
   });
 
   test("B009: kernel names are dealt anew at each boot, so what is recorded holds none", () => {
