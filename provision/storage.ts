@@ -23,7 +23,7 @@ import type { Part, StorageInput, StorageStep } from "./storage-part.ts";
 import { arrayBytes, lintRoom } from "./room-lint.ts";
 import { claimed, nothing, resolve, wipeOf } from "./storage-part.ts";
 import { arrayStanding, begun, diskStanding, incomplete } from "./storage-standing.ts";
-import { planVolume } from "./volume-plan.ts";
+import { lintVolumesOn, planVolume } from "./volume-plan.ts";
 
 export type { StorageInput, StorageStep };
 
@@ -161,7 +161,12 @@ function planArray(spec: RaidSpec, field: string, input: StorageInput): Part {
   const room = standing.hasFilesystem
     ? []
     : lintRoom(`array ${spec.name} will have`, `${field}.devices`, sizeBytes, spec.filesystem);
-  const said = [...resolved.findings, ...lintArray(spec, field, members, spares), ...room];
+  const said = [
+    ...resolved.findings,
+    ...lintArray(spec, field, members, spares),
+    ...room,
+    ...(standing.isOurs ? [] : lintVolumesOn(spec, field, disks, input)),
+  ];
   const part = { ...nothing, ...claimed(disks, fieldOf, spec.wipe, standing, said) };
 
   const uuid = standing.uuid ?? mdUuid(input.uuid());

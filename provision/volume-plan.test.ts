@@ -1,7 +1,7 @@
 /** Encrypted volumes on an array of the document: what is planned for them; provision/volumes.test.ts carries it out. */
 import { describe, expect, test } from "bun:test";
 import type { LuksSpec } from "../config/document.ts";
-import type { Inventory, MdArray } from "../kit/disk.ts";
+import type { Disk, Inventory, MdArray, Signature } from "../kit/disk.ts";
 import type { Intent } from "../state/model.ts";
 import { countedUuids, machine, mirror, storageDocument } from "../test/machines/machines.ts";
 import type { StorageInput, StoragePlan, StorageStep } from "./storage.ts";
@@ -98,5 +98,45 @@ describe("a volume on an array", () => {
     expect(errors(after(8, { uuid: "other", type: "crypto_LUKS" }))).toEqual([
       `own-incomplete luks[0].device: volume vault (${uuid}) is this node's, but its header is not on array data`,
     ]);
+  });
+
+  test("installed again: the array was wiped with the volume in it, because wipe: true stood in the document", () => {
+    const pair = machine("blank-pair");
+    const isMember = ({ identity }: Disk): boolean => identity.serial === "A" || identity.serial === "B";
+    const uuid = "557c5b94:881be2de:bc5f369b:49d8761f";
+    const signature = (device: string): Signature => ({
+      type: "linux_raid_member",
+      device,
+      where: "the whole disk at 0x1000",
+      uuid: "557c5b94-881b-e2de-bc5f-369b49d8761f",
+    });
+    const disks = pair.disks.map((disk) => (isMember(disk) ? { ...disk, signatures: [signature(disk.path)] } : disk));
+    const found: MdArray = {
+      uuid,
+      name: "data",
+      level: "raid1",
+      memberPaths: disks.filter(isMember).map(({ path }) => path),
+      expectedMembers: 2,
+      filesystemUuid: "f",
+      filesystemType: "crypto_LUKS",
+      label: "corium-vault",
+    };
+    const again = (wipe: boolean, more: Partial<MdArray> = {}, ownLossSinceMs?: number): StoragePlan =>
+      plan(
+        { ...pair, disks, arrays: [{ ...found, ...more }] },
+        {
+          document: storageDocument({ raid: [{ ...array, wipe }], luks: [{ ...volume, wipe }] }),
+          ...(ownLossSinceMs === undefined ? {} : { ownLossSinceMs }),
+        },
+      );
+    expect(errors(again(true))).toEqual([
+      `own-data raid[0].devices: array data (${uuid}) holds volume vault of an earlier installation, which is not taken over: it can't be opened before the array runs`,
+    ]);
+    expect(ids(again(true))).toEqual([]);
+    expect(errors(again(false)).map((each) => each.slice(0, 10))).toEqual(["holds-data", "holds-data"]);
+    // Somebody else's goes with consent, and so does one's own with the flag for it.
+    expect(ids(again(true, { label: "photos" })).slice(0, 2)).toEqual(["raid:data:wipe:0", "raid:data:wipe:1"]);
+    expect(ids(again(true, { name: "theirs" })).slice(0, 2)).toEqual(["raid:data:wipe:0", "raid:data:wipe:1"]);
+    expect(ids(again(true, {}, 5)).slice(0, 2)).toEqual(["raid:data:wipe:0", "raid:data:wipe:1"]);
   });
 });

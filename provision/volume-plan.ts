@@ -1,22 +1,25 @@
 /** One encrypted volume: on a disk of its own, or on an array of the document. */
 import { arrayName } from "../config/device.ts";
-import type { LuksSpec } from "../config/document.ts";
+import type { LuksSpec, RaidSpec } from "../config/document.ts";
 import { filesystemLabel } from "../disks/label.ts";
 import type { DiskMountStep } from "../disks/model.ts";
 import { filesystemStep, stepDevice } from "../disks/plan.ts";
 import { cryptsetupUnit, mappingPath } from "../luks/argv.ts";
 import { lintTpm } from "../luks/lint.ts";
+import type { Disk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { TpmFacts } from "../luks/model.ts";
 import type { VolumeOrder } from "../luks/plan.ts";
-import { crypttabStep, enrollStep, formatStep, keyStep, openStep } from "../luks/plan.ts";
+import { crypttabStep, enrollStep, formatStep, headerLabel, keyStep, openStep } from "../luks/plan.ts";
 import { arrayPath } from "../raid/argv.ts";
+import { findArrayWith } from "../raid/plan.ts";
 import { mountStep } from "./mount-plan.ts";
 import { LUKS_HEADER_BYTES, lintRoom } from "./room-lint.ts";
 import type { Part, PlannedArray, StorageInput, StorageStep } from "./storage-part.ts";
 import { claimed, nothing, resolve, wipeOf } from "./storage-part.ts";
+import { OWN_HINT } from "./storage-standing.ts";
 import type { VolumePlace, VolumeStanding } from "./volume-standing.ts";
-import { arrayPlace, diskPlace, volumeStanding } from "./volume-standing.ts";
+import { arrayPlace, diskPlace, LUKS, volumeStanding } from "./volume-standing.ts";
 
 const noTpm: TpmFacts = { isEfi: false, isSecureBoot: false, isAcknowledged: false };
 
@@ -49,6 +52,26 @@ export function planVolume(spec: LuksSpec, field: string, arrays: readonly Plann
     wipes: wipeOf(`luks:${spec.name}:wipe`, disk, spec, standing, input),
     ...build(spec, stepDevice(disk), place, standing, input),
   };
+}
+
+/**
+ * The array of an earlier installation, with a volume of this very name in it. Nobody can look into the volume before the
+ * array runs, so that it is not taken over; but `wipe: true` that stands in the document does not destroy it either.
+ */
+export function lintVolumesOn(
+  spec: RaidSpec,
+  field: string,
+  disks: readonly Disk[],
+  { document, inventory, ownLossSinceMs }: StorageInput,
+): readonly Finding[] {
+  if (!spec.wipe || ownLossSinceMs !== undefined) return [];
+  return document.luks.flatMap(({ name, device }): Finding[] => {
+    if (typeof device !== "string" || arrayName(device) !== spec.name) return [];
+    const array = findArrayWith(spec, { type: LUKS, label: headerLabel(name) }, disks, inventory);
+    if (array === undefined) return [];
+    const message = `array ${spec.name} (${array.uuid}) holds volume ${name} of an earlier installation, which is not taken over: it can't be opened before the array runs`;
+    return [{ severity: "error", code: "own-data", path: `${field}.devices`, message, hint: OWN_HINT }];
+  });
 }
 
 const lintVolumeRoom = (

@@ -41,7 +41,8 @@ export interface VolumePlace {
   readonly isMadeAnew: boolean;
 }
 
-const LUKS = "crypto_LUKS";
+/** As blkid calls it. */
+export const LUKS = "crypto_LUKS";
 
 export function diskPlace(disk: Disk): VolumePlace {
   // Version 2 has two headers, and both are listed.

@@ -19,9 +19,17 @@ export const disksWithout = (array: MdArray, disks: readonly Disk[]): readonly D
  * An array that no record of ours names, but that can only be ours: name, level, the exact set of members and the
  * label of the filesystem on it all match. Anything less is somebody's data.
  */
-export function findOurArray(
+export const findOurArray = (
   spec: RaidSpec,
   label: string,
+  disks: readonly Disk[],
+  inventory: Inventory,
+): MdArray | undefined => findArrayWith(spec, { type: spec.filesystem, label }, disks, inventory);
+
+/** By name, level, exact members, and what is in it. */
+export function findArrayWith(
+  spec: RaidSpec,
+  { type, label }: { readonly type: string; readonly label: string },
   disks: readonly Disk[],
   inventory: Inventory,
 ): MdArray | undefined {
@@ -30,7 +38,7 @@ export function findOurArray(
       array.name === spec.name &&
       array.level === levelName(spec.level) &&
       array.label === label &&
-      (array.filesystemType ?? spec.filesystem) === spec.filesystem &&
+      (array.filesystemType ?? type) === type &&
       array.filesystemUuid !== undefined &&
       array.expectedMembers === spec.devices.length &&
       array.memberPaths.length === disks.length &&
