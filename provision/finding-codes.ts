@@ -51,6 +51,10 @@ export const PLANNING_CODES = {
     meaning: "what this node made is there, but not as the document says now",
     cure: "correct the document to what is there; or give up what is on it: wipe: true, and --wipe-own",
   },
+  "same-uuid": {
+    meaning: "another disk holds a copy of what is mounted or opened by its UUID",
+    cure: "take the copy out of the machine: chance would decide which of the two is written",
+  },
   adopted: {
     meaning: "storage of an earlier installation for this very purpose is taken over as it is",
     cure: "nothing to do",

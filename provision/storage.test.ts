@@ -283,6 +283,29 @@ describe("what is ours", () => {
   });
 });
 
+test("a copy of a disk was left in the machine: mounted by UUID, chance decided which of the two was written", () => {
+  const blank = machine("blank-pair");
+  const made = (disk: Disk): Disk => ({
+    ...disk,
+    signatures: [{ type: "ext4", device: disk.path, where: "the whole disk", uuid: "f", label: "corium-plain" }],
+  });
+  const inventory = {
+    ...blank,
+    disks: blank.disks.map((disk) => (disksOf(blank).includes(disk) ? made(disk) : disk)),
+  };
+  const first = plainDisk({ wipe: true });
+  const refused = plan(inventory, { document: storageDocument({ disks: [first] }) });
+  expect([errors(refused).map((each) => each.split(": ")[0]), ids(refused)]).toEqual([
+    ["same-uuid disks[0].device"],
+    [],
+  ]);
+  // Wiped for something else it is none any more.
+  const second = plainDisk({ name: "other", device: { serial: "B" }, mountPoint: "/srv/other", wipe: true });
+  const both = plan(inventory, { document: storageDocument({ disks: [first, second] }) });
+  expect(errors(both)).toEqual([]);
+  expect(ids(both)).toEqual(["disk:other:wipe", "disk:other:filesystem", "mount:other", "mount:plain"]);
+});
+
 describe("resuming", () => {
   const fresh = plan(machine("blank-pair"));
   const [create, , filesystem] = fresh.steps as [StorageStep, StorageStep, StorageStep];

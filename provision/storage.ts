@@ -11,7 +11,7 @@ import { lintClaims } from "../disks/lint.ts";
 import type { DiskMountStep } from "../disks/model.ts";
 import { byDepth } from "../disks/mount.ts";
 import { filesystemStep, stepDevice } from "../disks/plan.ts";
-import type { DiskIdentity, OwnedStorage } from "../kit/disk.ts";
+import type { Disk, DiskIdentity, Inventory, OwnedStorage } from "../kit/disk.ts";
 import { sameDisk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import { hasErrors } from "../kit/finding.ts";
@@ -56,6 +56,7 @@ export function planStorage(given: StorageInput): StoragePlan {
       parts.flatMap((part) => part.claims),
       inventory,
     ),
+    ...lintCopies(parts, inventory),
   ];
   if (hasErrors(findings)) return { steps: [], findings, owned: [] };
   return {
@@ -71,6 +72,25 @@ export function planStorage(given: StorageInput): StoragePlan {
     owned: parts.flatMap((part) => part.owned),
   };
 }
+
+/** What is mounted or opened by its UUID: with a copy in the machine chance decides which of the two is written. */
+function lintCopies(parts: readonly Part[], inventory: Inventory): Finding[] {
+  // Wiped before anything is mounted, or refused.
+  const going = new Set(parts.flatMap(({ claims }) => claims.flatMap(({ isOurs, disk }) => (isOurs ? [] : [disk]))));
+  return parts.flatMap(({ claims, owned }) => {
+    const [claim] = claims;
+    const [own] = owned;
+    if (claim === undefined || own === undefined || own.kind === "raid" || !holds(claim.disk, own.uuid)) return [];
+    return inventory.disks
+      .filter((disk) => disk !== claim.disk && !going.has(disk) && holds(disk, own.uuid))
+      .map((disk): Finding => {
+        const message = `disk ${describeDisk(disk)} holds a copy of what is on ${describeDisk(claim.disk)}, under the same UUID ${own.uuid}`;
+        return { severity: "error", code: "same-uuid", path: claim.field, message, hint: "take the copy out" };
+      });
+  });
+}
+
+const holds = ({ signatures }: Disk, uuid: string): boolean => signatures.some((each) => each.uuid === uuid);
 
 /** Blocks that are read and checked, but that no step carries out yet. */
 export const NOT_IN_RELEASE = ["zfs"] as const;
