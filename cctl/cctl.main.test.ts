@@ -20,6 +20,9 @@ describe("usage", () => {
   test.each([
     [[], 2, "usage: cctl COMMAND"],
     [["frobnicate"], 2, "cctl: no command 'frobnicate'"],
+    [["disk"], 2, "cctl: disk needs replace\n  hint: cctl disk --help\n"],
+    [["luks"], 2, "cctl: luks needs recovery or unlock\n"],
+    [["luks", "open"], 2, "cctl: no command 'luks open'"],
     [["status"], 2, "cctl: status needs ADDR"],
     [["health", "a", "b"], 2, "cctl: health takes ADDR"],
     [["status", "a", "b", "--watch"], 2, "cctl: status --watch watches one node"],
@@ -54,8 +57,19 @@ describe("usage", () => {
     const all = await cctl(fakeHost(), ["--help"]);
     expect(all.status).toBe(0);
     for (const { words } of commands) expect(all.out).toContain(`  ${words.join(" ")} `);
+    const some = await cctl(fakeHost(), ["luks", "--help"]);
+    expect(some.out).toMatch(
+      /^usage: cctl COMMAND\n\n {2}luks recovery ADDR NAME .*\n {2}luks unlock ADDR NAME .*\n\n/,
+    );
     const one = await cctl(fakeHost(), ["apply", "--help"]);
     expect(one.out).toStartWith("usage: cctl apply ADDR… [FLAG…]\n");
+  });
+
+  test("bash offered the second word of every command after pki, and after the others none", async () => {
+    const ran = await cctl(fakeHost(), ["completion", "bash"]);
+    expect(ran.out).toContain('        disk:2) COMPREPLY=($(compgen -W "replace" -- "$word")) ;;\n');
+    expect(ran.out).toContain('        luks:2) COMPREPLY=($(compgen -W "recovery unlock" -- "$word")) ;;\n');
+    expect(ran.out).toContain('        pki:2) COMPREPLY=($(compgen -W "init issue show" -- "$word")) ;;\n');
   });
 
   test.each(["bash", "zsh", "fish"])("completions for %s name every command", async (shell) => {

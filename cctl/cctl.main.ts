@@ -161,6 +161,17 @@ export function interpret(argv: readonly string[]): Result<Meaning, AppError> {
   if (command === undefined) {
     const isAsked = flags.has("help") || positionals[0] === "help";
     const others = Object.entries(offlineSummaries);
+    // `disk` alone is none, and is half of one.
+    const longer = commands.filter(({ words }) => words.length > 1 && words[0] === positionals[0]);
+    if (isAsked && longer.length > 0) return ok({ help: overview(longer, []), isAsked });
+    if (positionals.length === 1 && longer.length > 0)
+      return fail(
+        "usage",
+        `${positionals[0]} needs ${longer.map(({ words }) => words.slice(1).join(" ")).join(" or ")}`,
+        {
+          hint: `cctl ${positionals[0]} --help`,
+        },
+      );
     if (isAsked || positionals.length === 0) return ok({ help: overview(commands, others), isAsked });
     return fail("usage", `no command '${positionals.join(" ")}'`, { hint: "cctl --help" });
   }

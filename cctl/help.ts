@@ -34,7 +34,11 @@ export function completion(
   others: readonly string[],
 ): string | undefined {
   const first = [...new Set([...commands.map(({ words }) => words[0] ?? ""), ...others])].sort();
-  const second = commands.filter(({ words }) => words.length > 1).map(({ words }) => words[1] ?? "");
+  const longer = commands.filter(({ words }) => words.length > 1);
+  const second = [...new Set(longer.map(({ words }) => words[0] ?? ""))].map((word) => {
+    const rest = longer.filter(({ words }) => words[0] === word).map(({ words }) => words[1] ?? "");
+    return `        ${word}:2) COMPREPLY=($(compgen -W "${rest.join(" ")}" -- "$word")) ;;`;
+  });
   const flags = [
     ...new Set([...commands.flatMap((command) => command.flags), ...globalFlags].map(({ name }) => `--${name}`)),
   ];
@@ -47,7 +51,7 @@ export function completion(
     *)
       case \${COMP_WORDS[1]}:$COMP_CWORD in
         *:1) COMPREPLY=($(compgen -W "${first.join(" ")}" -- "$word")) ;;
-        pki:2) COMPREPLY=($(compgen -W "${second.join(" ")}" -- "$word")) ;;
+${second.join("\n")}
         *) COMPREPLY=($(compgen -f -- "$word")) ;;
       esac ;;
   esac
