@@ -17,7 +17,7 @@ const status = (more: Partial<PeerStatus> = {}): PeerStatus => ({
 });
 const at = (ageSeconds: number) => ({ latestHandshake: now - ageSeconds, receivedBytes: 9, sentBytes: 900 });
 const judged = (seen: PeerStatus | undefined, history: PeerHistory = {}, endpoint?: string) =>
-  judgePeer({}, endpoint === undefined ? {} : { endpoint }, seen, history, now);
+  judgePeer({}, { publicKey: key, ...(endpoint === undefined ? {} : { endpoint }) }, seen, history, now);
 
 describe("why a peer is not heard", () => {
   const cases: readonly (readonly [why: string, PeerState, RegExp, ReturnType<typeof judged>])[] = [
@@ -72,6 +72,12 @@ describe("why a peer is not heard", () => {
       /packets of 1420 bytes do not get through/,
       judged(status({ endpoint: "192.0.2.1:1", ...at(10) }), { takesFullSize: false }),
     ],
+    [
+      "the document gives this node its own key as a peer's: it was said that somebody had changed the interface",
+      "missing",
+      /its public key is this node's own/,
+      judgePeer({ ownKey: key }, { publicKey: key }, undefined, {}, now),
+    ],
     ["somebody took it off the interface", "missing", /the interface does not have it/, judged(undefined)],
   ];
   for (const [why, state, words, found] of cases) {
@@ -91,8 +97,8 @@ test("as wg shows it: heard just then, and not heard an hour later", () => {
   const [found] = parseWgDump(readFileSync(join(import.meta.dir, "testdata/wg-show-all-dump-up.txt"), "utf8"));
   const [peer] = found?.peers ?? [];
   if (peer?.latestHandshake === undefined) throw new Error("no handshake in the sample");
-  expect(judgePeer({}, {}, peer, {}, peer.latestHandshake + 5).state).toBe("up");
-  expect(judgePeer({}, {}, peer, { sentAtLoss: 0 }, peer.latestHandshake + 3600).state).toBe("stale");
+  expect(judgePeer({}, { publicKey: key }, peer, {}, peer.latestHandshake + 5).state).toBe("up");
+  expect(judgePeer({}, { publicKey: key }, peer, { sentAtLoss: 0 }, peer.latestHandshake + 3600).state).toBe("stale");
 });
 
 test("a packet of full size goes to an address that only this peer has", () => {

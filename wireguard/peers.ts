@@ -70,17 +70,19 @@ export const hasSession = (status: PeerStatus | undefined, nowSeconds: number): 
   status?.latestHandshake !== undefined && nowSeconds - status.latestHandshake < SESSION_SECONDS;
 
 export function judgePeer(
-  { mtu }: Pick<WireguardSpec, "mtu">,
-  peer: Pick<WireguardPeer, "endpoint">,
+  { mtu, ownKey }: Pick<WireguardSpec, "mtu"> & { readonly ownKey?: string | undefined },
+  peer: Pick<WireguardPeer, "endpoint" | "publicKey">,
   status: PeerStatus | undefined,
   history: PeerHistory,
   nowSeconds: number,
 ): PeerVerdict {
   if (status === undefined) {
-    return {
-      state: "missing",
-      cause: "the interface does not have it: the netdev was changed, or wg was used by hand",
-    };
+    // The kernel passes over such a peer without a word.
+    const cause =
+      peer.publicKey === ownKey
+        ? "its public key is this node's own: the document needs that of the other side"
+        : "the interface does not have it: the netdev was changed, or wg was used by hand";
+    return { state: "missing", cause };
   }
   if (hasSession(status, nowSeconds)) {
     if (history.takesFullSize !== false) return { state: "up" };

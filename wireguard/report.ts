@@ -56,7 +56,11 @@ export function reportOverlay(wanted: WatchedOverlay, seen: OverlaySeen): Overla
       : wanted.peers.map((peer) => {
           const found = peerIn([status], wanted.name, peer.publicKey);
           const history = remembered(memory, wanted.name, peer.publicKey);
-          return reportPeer(peer.publicKey, found, judgePeer(wanted, peer, found, history, nowSeconds));
+          return reportPeer(
+            peer.publicKey,
+            found,
+            judgePeer({ ...wanted, ownKey: publicKey }, peer, found, history, nowSeconds),
+          );
         });
   const strangers = (status?.peers ?? [])
     .filter((found) => !wanted.peers.some((peer) => peer.publicKey === found.publicKey))

@@ -60,7 +60,8 @@ export function decide(
     const status = peerIn(interfaces, spec.name, peer.publicKey);
     const before = remembered(memory, spec.name, peer.publicKey);
     const now = age(before, status, nowSeconds);
-    const { state, cause } = judgePeer(spec, peer, status, now, nowSeconds);
+    const ownKey = interfaces.find(({ name }) => name === spec.name)?.publicKey;
+    const { state, cause } = judgePeer({ ...spec, ownKey }, peer, status, now, nowSeconds);
     const probe = dueProbe(spec, peer, status, { ...now, seen: state }, nowSeconds);
     if (probe !== undefined) probes.push(probe);
     const isNews = state !== before.told && (state === "up" || (isTroubled(state) && state === before.seen));
