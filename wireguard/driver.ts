@@ -7,7 +7,7 @@ import { ok } from "../kit/result.ts";
 import type { Executors, StepContext, StepState } from "../kit/step.ts";
 import { isKey, privateKeyFrom, publicKeyOf } from "./key.ts";
 import type { KeyFile, LinkStatus, WireguardInterfaceStep, WireguardKeyStep, WireguardStep } from "./model.ts";
-import { parseNetworkctl } from "./parse.ts";
+import { parseNetworkctl, runsWithKeys } from "./parse.ts";
 import { keyFolder, keyMode, owner, privateKeyPath } from "./render.ts";
 import type { OverlayReport } from "./report.ts";
 import { isLinkUp, reportOverlay } from "./report.ts";
@@ -66,13 +66,19 @@ async function checkKeys(step: WireguardKeyStep, context: StepContext): Promise<
     if (!found.ok) return ok("todo");
     const wanted = wantedKey(key, context);
     if (!wanted.ok) return wanted;
-    const isRight = wanted.value === undefined ? isKey(found.value.trim()) : found.value === wanted.value;
+    const isRight = wanted.value === undefined ? await isMade(key, found.value, context) : found.value === wanted.value;
     if (!isRight) return ok("todo");
   }
   return ok("done");
 }
 
-/** `undefined`: any key will do, the node makes its own. */
+/** A key that was made once stays: its public half is in the peers' documents. One that was given is not the node's own. */
+async function isMade({ madeMark }: KeyFile, text: string, { host }: StepContext): Promise<boolean> {
+  const mark = madeMark === undefined ? undefined : await host.files.stat(madeMark);
+  return mark?.ok === true && mark.value !== null && isKey(text.trim());
+}
+
+/** `undefined`: any key that this node made will do. */
 function wantedKey({ field }: KeyFile, { secrets }: StepContext): Result<string | undefined, AppError> {
   if (field === undefined) return ok(undefined);
   const secret = secrets.get(field);
@@ -88,11 +94,18 @@ async function writeKeys(step: WireguardKeyStep, context: StepContext): Promise<
     const wanted = wantedKey(key, context);
     if (!wanted.ok) return wanted;
     const found = await host.files.readText(key.path);
-    // A key that was made once stays: its public half is in the peers' documents.
-    if (found.ok && (wanted.value === undefined ? isKey(found.value.trim()) : found.value === wanted.value)) continue;
+    const isGiven = wanted.value !== undefined;
+    if (found.ok && (isGiven ? found.value === wanted.value : await isMade(key, found.value, context))) continue;
+    if (isGiven && key.madeMark !== undefined) {
+      const removed = await host.files.remove(key.madeMark);
+      if (!removed.ok) return removed;
+    }
     const content = wanted.value ?? `${privateKeyFrom(host.random.bytes(32))}\n`;
     const written = await host.files.write(key.path, content, { mode: keyMode, owner });
     if (!written.ok) return written;
+    if (isGiven || key.madeMark === undefined) continue;
+    const marked = await host.files.write(key.madeMark, "", { mode: keyMode, owner });
+    if (!marked.ok) return marked;
   }
   return ok(undefined);
 }
@@ -100,8 +113,25 @@ async function writeKeys(step: WireguardKeyStep, context: StepContext): Promise<
 async function checkInterface(step: WireguardInterfaceStep, host: Host): Promise<Result<StepState, AppError>> {
   for (const file of step.files) if (!(await isWritten(host, file))) return ok("todo");
   const link = await readLink(host, step.name);
-  const hasMtu = step.mtu === undefined || link?.mtu === step.mtu;
-  return ok(isLinkUp(step.addresses, link) && hasMtu ? "done" : "todo");
+  const isRight = isLinkUp(step.addresses, link) && hasMtu(step, link) && (await hasItsKeys(step, host));
+  return ok(isRight ? "done" : "todo");
+}
+
+const hasMtu = ({ mtu }: WireguardInterfaceStep, link: LinkStatus | undefined): boolean =>
+  mtu === undefined || link?.mtu === mtu;
+
+/** networkd reads the files of keys only when it makes the interface. */
+async function hasItsKeys({ name, sharedKeyPaths }: WireguardInterfaceStep, host: Host): Promise<boolean> {
+  const dump = await host.exec({ argv: ["wg", "show", "all", "dump"], timeoutMs: 10_000 });
+  if (dump.exitCode !== 0) return true;
+  const own = await host.files.readText(privateKeyPath(name));
+  const publicKey = own.ok ? publicKeyOf(own.value) : undefined;
+  const shared = new Map<string, string>();
+  for (const [peer, path] of sharedKeyPaths) {
+    const text = await host.files.readText(path);
+    if (text.ok) shared.set(peer, text.value.trim());
+  }
+  return runsWithKeys(dump.stdout, name, { shared, ...(publicKey === undefined ? {} : { publicKey }) });
 }
 
 async function isWritten(host: Host, file: RenderedFile): Promise<boolean> {
@@ -112,8 +142,11 @@ async function isWritten(host: Host, file: RenderedFile): Promise<boolean> {
 async function bringUp(step: WireguardInterfaceStep, { host, report }: StepContext): Promise<Result<void, AppError>> {
   // A netdev that is written again, even unchanged, makes networkd drop all sessions: only what differs is written.
   const changed: string[] = [];
+  const before = await readLink(host, step.name);
+  // networkd changes neither the MTU nor, while its netdev stays, the keys of an interface that exists.
+  const hasKeys = before === undefined || (await hasItsKeys(step, host));
   for (const file of step.files) {
-    if (await isWritten(host, file)) continue;
+    if ((await isWritten(host, file)) && (hasKeys || file.path !== step.netdevPath)) continue;
     const how = file.owner === undefined ? { mode: file.mode } : { mode: file.mode, owner: file.owner };
     const written = await host.files.write(file.path, file.content, how);
     if (!written.ok) return written;
@@ -123,9 +156,7 @@ async function bringUp(step: WireguardInterfaceStep, { host, report }: StepConte
     const reloaded = await host.systemd.daemonReload();
     if (!reloaded.ok) return reloaded;
   }
-  const before = await readLink(host, step.name);
-  // networkd does not change the MTU of an interface that exists.
-  if (before !== undefined && step.mtu !== undefined && before.mtu !== step.mtu)
+  if (before !== undefined && !(hasMtu(step, before) && hasKeys))
     await host.exec({ argv: ["networkctl", "delete", step.name], timeoutMs: 20_000 });
   const reloaded = await host.exec({ argv: ["networkctl", "reload"], timeoutMs: 30_000 });
   if (reloaded.exitCode !== 0)

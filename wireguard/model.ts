@@ -6,6 +6,8 @@ export interface KeyFile {
   readonly path: string;
   /** Where the key comes from: a secret's field. Absent: made on this node, and never leaving it. */
   readonly field?: string;
+  /** Of the private key: the file that says that this node made it. */
+  readonly madeMark?: string;
 }
 
 export interface WireguardKeyStep extends StepBase {
@@ -21,6 +23,8 @@ export interface WireguardInterfaceStep extends StepBase {
   readonly addresses: readonly string[];
   readonly mtu?: number;
   readonly netdevPath: string;
+  /** Where the keys are that it shares with single peers, by their public keys. */
+  readonly sharedKeyPaths: ReadonlyMap<string, string>;
   readonly files: readonly RenderedFile[];
 }
 

@@ -33,6 +33,26 @@ export function parseWgDump(stdout: string): readonly InterfaceStatus[] {
   return [...interfaces.values()].map(({ head, peers }) => ({ ...head, peers }));
 }
 
+/**
+ * Are these the keys that an interface of `wg show all dump` runs with? `shared`: by the peer's public key. Nothing of
+ * the dump leaves this function. True where it does not say.
+ */
+export function runsWithKeys(
+  stdout: string,
+  name: string,
+  { publicKey, shared }: { readonly publicKey?: string; readonly shared: ReadonlyMap<string, string> },
+): boolean {
+  return stdout
+    .split("\n")
+    .map((row) => row.split("\t"))
+    .filter((fields) => fields[0] === name)
+    .every(([, first, second, ...rest]) => {
+      if (rest.length === 2) return publicKey === undefined || !isSet(second) || second === publicKey;
+      const wanted = shared.get(first ?? "");
+      return wanted === undefined || second === wanted;
+    });
+}
+
 const isSet = (field: string | undefined): field is string => field !== undefined && field !== "" && field !== "(none)";
 
 const link = z.looseObject({

@@ -1,7 +1,7 @@
 import type { Document, WireguardSpec } from "../config/document.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { WireguardInterfaceStep, WireguardKeyStep, WireguardStep } from "./model.ts";
-import { keyFiles, netdevPath, renderInterface } from "./render.ts";
+import { keyFiles, netdevPath, renderInterface, sharedKeyPaths } from "./render.ts";
 
 /** The keys, then the interface, overlay by overlay. What ranges may not be routed is said by provision/lint.ts. */
 export function planWireguard(document: Pick<Document, "role" | "wireguard">): {
@@ -26,6 +26,7 @@ const interfaceStep = (spec: WireguardSpec, document: Pick<Document, "role">): W
   name: spec.name,
   addresses: spec.address,
   netdevPath: netdevPath(spec.name),
+  sharedKeyPaths: sharedKeyPaths(spec),
   files: renderInterface(spec, document.role),
   ...(spec.mtu === undefined ? {} : { mtu: spec.mtu }),
 });

@@ -18,13 +18,13 @@ export const netdevPath = (name: string): string => `${folder}/50-corium-${name}
 
 export function keyFiles(spec: WireguardSpec): readonly KeyFile[] {
   const field = `wireguard[${spec.name}].privateKey`;
-  const path = privateKeyPath(spec.name);
+  const base = { path: privateKeyPath(spec.name), madeMark: madeMarkPath(spec.name) };
   const own: KeyFile =
     spec.privateKey !== undefined
-      ? { path, field }
+      ? { ...base, field }
       : spec.privateKeyFrom !== undefined
-        ? { path, field: `${field}From` }
-        : { path };
+        ? { ...base, field: `${field}From` }
+        : base;
   const shared = spec.peers.flatMap((peer, at): KeyFile[] => {
     const base = `wireguard[${spec.name}].peers[${at}].presharedKey`;
     if (peer.presharedKey !== undefined) return [{ path: sharedKeyPath(spec.name, peer), field: base }];
@@ -35,6 +35,9 @@ export function keyFiles(spec: WireguardSpec): readonly KeyFile[] {
 }
 
 export const privateKeyPath = (name: string): string => `${keyFolder.path}/${name}.key`;
+
+/** Empty; there as long as the key beside it is one that this node made, and none that an earlier document gave it. */
+export const madeMarkPath = (name: string): string => `${keyFolder.path}/${name}.made`;
 
 /** Named after the peer, not its place in the list: reordering peers must not rewrite the netdev and drop sessions. */
 function sharedKeyPath(name: string, peer: WireguardPeer): string {
@@ -51,6 +54,14 @@ export function renderWireguard(document: Pick<Document, "role" | "wireguard">):
     ...renderInterface(spec, document.role),
   ]);
 }
+
+/** By the public key of the peer that shares it. */
+export const sharedKeyPaths = ({ name, peers }: WireguardSpec): ReadonlyMap<string, string> =>
+  new Map(
+    peers
+      .filter(({ presharedKey, presharedKeyFrom }) => presharedKey !== undefined || presharedKeyFrom !== undefined)
+      .map((peer) => [peer.publicKey, sharedKeyPath(name, peer)]),
+  );
 
 export function renderInterface(spec: WireguardSpec, role: Role | undefined): readonly RenderedFile[] {
   return [

@@ -22,6 +22,7 @@ setDefaultTimeout(120_000);
 
 const sample = (name: string): string => readFileSync(join(import.meta.dir, "testdata", name), "utf8");
 const status = sample("networkctl-json-status-wg0.txt");
+const dump = sample("wg-show-all-dump-up.txt");
 
 const wg0: WireguardSpec = {
   name: "wg0",
@@ -52,18 +53,29 @@ function stepsOf(spec: WireguardSpec): [WireguardKeyStep, WireguardInterfaceStep
   return [key, up];
 }
 
-/** networkd: the interface is as the netdev and network files said when it was last told to read them. */
+const privateKey = "/etc/systemd/network/corium-keys/wg0.key";
+const [, sharedKey = ""] = stepsOf(wg0)[0].keys.map(({ path }) => path);
+
+/** networkd: the interface is as the netdev and network files said, and has the keys that were there, when it was made. */
 function machine(): FakeHost {
   let isUp = false;
+  let [own, shared] = ["", ""];
   return fakeHost({
     programs: {
       networkctl: ({ argv }, fake) => {
-        if (argv[1] === "reload") isUp = fake.text("/etc/systemd/network/50-corium-wg0.netdev") !== undefined;
+        if (argv[1] === "reload" && !isUp) {
+          isUp = fake.text("/etc/systemd/network/50-corium-wg0.netdev") !== undefined;
+          own = publicKeyOf(fake.text(privateKey) ?? "") ?? "(none)";
+          shared = fake.text(sharedKey)?.trim() ?? "(none)";
+        }
         if (argv[1] === "delete") isUp = false;
         if (argv[1] !== "--json=short") return "";
         return isUp ? status : { exitCode: 1, stderr: 'Interface "wg0" not found.\n' };
       },
-      wg: () => sample("wg-show-all-dump-up.txt"),
+      wg: () => {
+        const [, inside, outside] = /^wg0\t\S+\t(\S+)\t[^]*?\nwg0\t\S+\t(\S+)\t/.exec(dump) ?? [];
+        return isUp ? dump.replace(inside ?? "?", own).replace(outside ?? "?", shared) : "";
+      },
     },
   });
 }
@@ -119,6 +131,26 @@ describe("keys", () => {
     host.boot();
     expect(host.text(path)).toBe(first);
     expect(host.calls.filter((call) => call.startsWith("exec "))).toEqual([]);
+  });
+
+  test("a key that an earlier document gave is none of the node's own, and its own stays through all retries", async () => {
+    const host = machine();
+    const executor = wireguardExecutors["wireguard:key"];
+    const field = "wireguard[wg0].privateKey";
+    const shown = "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=";
+    const secrets = context(host, { [field]: shown });
+    value(await executor.run(stepsOf(given)[0], secrets));
+    const [own] = stepsOf(wg0);
+    expect(value(await executor.check(own, secrets))).toBe("todo");
+    value(await executor.run(own, secrets));
+    const made = host.text(privateKey);
+    expect(made).not.toContain(shown);
+    expect(value(await executor.check(own, secrets))).toBe("done");
+    value(await executor.run(own, secrets));
+    expect(host.text(privateKey)).toBe(made);
+    // And back again, twice.
+    value(await executor.run(stepsOf(given)[0], secrets));
+    expect(value(await executor.check(own, secrets))).toBe("todo");
   });
 
   test("a given key replaces another one; one that is not resolved stops the step without a word of it", async () => {
@@ -207,6 +239,27 @@ describe("wireguard:interface", () => {
     const before = writes();
     value(await executor.run(up, context(host)));
     expect(writes()).toBe(before);
+  });
+
+  test("a corrected key, of its own or a shared one: the interface went on with the one that it was made with", async () => {
+    for (const [path, corrected] of [
+      [privateKey, "dwdtCnMYpX08FsFyUbJmRd9ML4frwJkqsXf7pR25LCo=\n"],
+      [sharedKey, "727TzoISoGjjWfwVKHYOuXjvn83KIDrCoj7LuVX8FzU=\n"],
+    ] as const) {
+      const host = machine();
+      const [keys, up] = stepsOf(wg0);
+      value(await wireguardExecutors["wireguard:key"].run(keys, context(host)));
+      value(await executor.run(up, context(host)));
+      expect(value(await executor.check(up, context(host)))).toBe("done");
+      host.put(path, corrected);
+      expect(value(await executor.check(up, context(host)))).toBe("todo");
+      const from = host.calls.length;
+      value(await executor.run(up, context(host)));
+      expect(host.calls.slice(from)).toContain("exec networkctl delete wg0");
+      expect(value(await executor.check(up, context(host)))).toBe("done");
+      for (const secret of [corrected.trim(), dump.split("\t")[1] ?? "?"])
+        expect(host.calls.join()).not.toContain(secret);
+    }
   });
 
   test("changed peers need reconfigure for their routes, a changed MTU a new interface", async () => {

@@ -85,6 +85,13 @@ describe("a document that was corrected", () => {
     expect((await corrected(having(text), text, text)).step).toBeUndefined();
   });
 
+  test("has its overlay's key made by the node: the key was made anew at every retry", async () => {
+    const own = (base + overlay("wg0")).replace(`privateKey: "${KEY}"`, "generateKey: true");
+    const host = having(own);
+    host.put("/etc/systemd/network/corium-keys/wg0.key", "made here\n");
+    expect((await corrected(host, base + overlay("wg0"), own)).step).toBeUndefined();
+  });
+
   test("has one stack less: k0s would have applied it all the same", async () => {
     const host = having(base + stack("old"));
     await carryOut(await corrected(host, base + stack("old"), base + stack("new")));

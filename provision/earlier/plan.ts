@@ -7,7 +7,7 @@ import { K0S_CONFIG, K0S_MANIFESTS } from "../../k0s/paths.ts";
 import type { Finding } from "../../kit/finding.ts";
 import { mappingName } from "../../luks/argv.ts";
 import { CRYPTTAB } from "../../luks/render.ts";
-import { netdevPath } from "../../wireguard/render.ts";
+import { keyFiles, netdevPath } from "../../wireguard/render.ts";
 import type { EarlierStep } from "../model.ts";
 import { renderNode, type RenderInput } from "../render.ts";
 
@@ -25,7 +25,9 @@ const isOfMount = (path: string): boolean =>
 export function earlierThan(documents: readonly Document[], now: Omit<RenderInput, "uuids" | "handedOver">): Earlier {
   const pathsOf = (document: Document): readonly string[] =>
     renderNode({ ...now, document }).files.map(({ path }) => path);
-  const wanted = new Set([...pathsOf(now.document), CRYPTTAB]);
+  // A key that the node makes is rendered by nobody, and it would be made anew at every retry.
+  const keys = now.document.wireguard.flatMap(keyFiles).map(({ path }) => path);
+  const wanted = new Set([...pathsOf(now.document), ...keys, CRYPTTAB]);
   const files = new Set(documents.flatMap(pathsOf).filter((path) => !wanted.has(path) && !isOfMount(path)));
   const isDeclared = (name: string): boolean => now.document.luks.some((volume) => volume.name === name);
   const volumes = new Set(documents.flatMap(({ luks }) => luks.map(({ name }) => name)));
