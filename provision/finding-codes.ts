@@ -206,6 +206,10 @@ export const PLANNING_CODES = {
     meaning: "the virtual address is the first or last of its network",
     cure: "an address between the first and the last",
   },
+  "vip-prefix": {
+    meaning: "the virtual address has another prefix length than the network of its interface",
+    cure: "the prefix length of that network",
+  },
   "vip-own": {
     meaning: "the virtual address is an address of the node itself",
     cure: "a free address: the virtual one belongs to no node",

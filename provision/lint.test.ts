@@ -49,6 +49,18 @@ describe("lint", () => {
     expect(lint(ha("192.168.1.50/24"))).toEqual([]);
   });
 
+  test("a virtual address of another size took the route to another network with it from holder to holder", () => {
+    const [wide, ...more] = lint(ha("192.168.1.50/16"));
+    expect([wide?.severity, wide?.code, wide?.hint, more]).toEqual([
+      "warning",
+      "vip-prefix",
+      "write 192.168.1.50/24",
+      [],
+    ]);
+    expect(codes(ha("192.168.1.50/25"))).toEqual(["vip-prefix"]);
+    expect(codes(ha("192.168.1.50/32"))).toEqual([]);
+  });
+
   test("everything wrong is told at once", () => {
     const found = codes(
       makeDocument({ kubernetes: { version: "v1.35.8+k0s.1" } }),
@@ -74,6 +86,9 @@ describe("lint", () => {
     expect(codes(ha("192.168.1.255/24"))).toEqual(["vip-boundary"]);
     expect(codes(ha("192.168.1.0/24"))).toEqual(["vip-boundary"]);
     expect(codes(ha("192.168.1.10/24"))).toEqual(["vip-own"]);
+    const six = machine({ links: [nic("eth0", "192.168.1.10/24", "fd00::10/64")] });
+    expect(codes(ha("fd00::/64"), six)).toEqual(["vip-boundary"]);
+    expect(codes(ha("fd00::50/64"), six)).toEqual([]);
     expect(codes(ha("192.168.1.1/24"))).toEqual(["vip-gateway"]);
     expect(codes(ha("192.168.1.50/24", { interface: "eth7" }))).toEqual(["no-link"]);
   });

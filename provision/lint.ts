@@ -238,8 +238,16 @@ function lintHa({ document, facts, probes, hasK0sRecord }: LintInput): Finding[]
     );
   } else {
     const { first, last } = boundaryAddresses(`${network.address}/${network.prefix}`);
-    if (familyOf(vip) === 4 && network.prefix < 31 && (vip === first || vip === last)) {
+    // IPv6 has no broadcast; the first address is every router's (RFC 4291, section 2.6.1).
+    const bits = familyOf(vip) === 4 ? 32 : 128;
+    const taken = bits === 32 ? [first, last] : [first];
+    if (network.prefix < bits - 1 && taken.some((each) => isSameAddress(each, vip))) {
       findings.push(error("vip-boundary", path, `'${vip}' is the network or broadcast address of ${link.name}`));
+    }
+    const prefix = Number(ha.virtualIP.split("/")[1]);
+    if (prefix !== network.prefix && prefix !== bits) {
+      const message = `'${ha.virtualIP}' is of another size than the network of ${link.name}, ${network.address}/${network.prefix}: a route of that size comes and goes with it`;
+      findings.push(warning("vip-prefix", path, message, `write ${vip}/${network.prefix}`));
     }
   }
   ha.unicastPeers.forEach((peer, at) => {

@@ -58,6 +58,18 @@ export const ruleSays = {
   sqliteHa: (): Problem => problem("conflict", "HA needs etcd: a file store is on one controller only", "etcd"),
   peerIsVirtual: (address: string): Problem =>
     problem("conflict", `${address} is the HA address itself`, "name the other controllers by addresses of their own"),
+  peerFamily: (address: string, virtual: string): Problem =>
+    problem(
+      "conflict",
+      `${address} is of another family than the HA address ${virtual}, and keepalived leaves such a peer out`,
+      "name the other controllers by addresses of its family",
+    ),
+  overlayIsVirtual: (address: string, overlay: string | undefined): Problem =>
+    problem(
+      "conflict",
+      `${address} is the HA address and the address of overlay ${overlay ?? ""}`,
+      "the HA address moves from node to node: take one that no interface has",
+    ),
   passwordComment: (): Problem =>
     problem(
       "read-as-comment",

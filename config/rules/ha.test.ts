@@ -29,6 +29,16 @@ describe("ha", () =>
       "conflict ha.unicastPeers[0]",
       "value ha.unicastPeers[1]",
     ],
+    [
+      "peers of another family: keepalived left them out, and each controller held the address",
+      `role: controller\n${whole.replace("authPass: abc", "authPass: abc, unicastPeers: ['fd00::12', 192.0.2.7]")}`,
+      "conflict ha.unicastPeers[0]",
+    ],
+    [
+      "the address of an overlay, which was not up yet when the node looked whose it is",
+      `role: controller\n${whole}wireguard: [{name: wg0, address: [10.9.0.1/24, 192.0.2.9/32], generateKey: true}]\n`,
+      "conflict wireguard[0].address[1]",
+    ],
     ...["'#x'", "'!'"].map(
       (text) =>
         [

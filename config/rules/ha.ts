@@ -23,15 +23,16 @@ export function checkHa(context: RuleContext): void {
   if (/^[#!]/.test(ha.authPass ?? "")) context.report(["ha", "authPass"], ruleSays.passwordComment());
 }
 
-/** VRRP goes to addresses that stay, not to the one that moves. */
+/** VRRP goes to addresses that stay, not to the one that moves, and of its family. */
 function checkPeers(context: RuleContext): void {
   const { virtualIP, unicastPeers } = context.draft.ha ?? {};
   const virtual = virtualIP === undefined ? undefined : parseCidr(virtualIP)?.ip;
   for (const [index, text] of entries(unicastPeers)) {
     const ip = parseIp(text);
-    if (ip === undefined || ip.family !== virtual?.family || ip.value !== virtual.value) continue;
+    if (ip === undefined || virtual === undefined || virtualIP === undefined) continue;
     const at = context.later(["ha", "virtualIP"], ["ha", "unicastPeers", index]);
-    context.report(at, ruleSays.peerIsVirtual(text));
+    if (ip.family !== virtual.family) context.report(at, ruleSays.peerFamily(text, virtualIP));
+    else if (ip.value === virtual.value) context.report(at, ruleSays.peerIsVirtual(text));
   }
 }
 

@@ -31,6 +31,10 @@ export function checkVirtualIp(context: RuleContext): void {
     const says = ruleSays.addressInRange(virtual, range.name, range.text);
     context.report(isRangeLater ? range.path : path, says);
   }
+  for (const { path: own, cidr, text, overlay } of overlays(context)) {
+    if (cidr.ip.family !== address.ip.family || cidr.ip.value !== address.ip.value) continue;
+    context.report(context.later(own, path), ruleSays.overlayIsVirtual(text.split("/")[0] ?? text, overlay));
+  }
 }
 
 function clusterRanges(context: RuleContext): readonly NamedRange[] {
@@ -43,7 +47,7 @@ function clusterRanges(context: RuleContext): readonly NamedRange[] {
   });
 }
 
-function overlays(context: RuleContext): readonly NamedRange[] {
+function overlays(context: RuleContext): readonly (NamedRange & { readonly overlay: string | undefined })[] {
   return entries(context.draft.wireguard).flatMap(([index, { name, address }]) => {
     const base: Path = ["wireguard", index, "address"];
     const list =
@@ -52,7 +56,7 @@ function overlays(context: RuleContext): readonly NamedRange[] {
         : entries(address).map(([at, text]) => [[...base, at], text] as const);
     return list.flatMap(([path, text]) => {
       const cidr = parseCidr(text);
-      return cidr === undefined ? [] : [{ path, name: rangeName.overlay(name), text, cidr }];
+      return cidr === undefined ? [] : [{ path, name: rangeName.overlay(name), overlay: name, text, cidr }];
     });
   });
 }

@@ -138,6 +138,8 @@ const ruleSamples: Samples<typeof ruleSays> = {
   sqliteJoin: [[]],
   sqliteHa: [[]],
   peerIsVirtual: [["192.0.2.100"]],
+  peerFamily: [["fd00::12", "192.0.2.9/24"]],
+  overlayIsVirtual: [["192.0.2.9", "wg0"]],
   passwordComment: [[]],
   backupLater: [[]],
   overlap: [[rangeName.overlay("wg0"), "10.244.0.1/24", rangeName.podCIDR, "10.244.0.0/16"]],
