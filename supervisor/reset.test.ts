@@ -218,6 +218,28 @@ describe("nothing is deleted through a kept mount", () => {
       "precious",
     ]);
   });
+
+  test.each(["/var/log/pods", "/opt/cni/bin", "/var/lib/corium/backups"])(
+    "a disk that somebody mounted at %s was emptied",
+    async (point) => {
+      const mounts = ["/opt", "/usr/libexec/k0s", "/var/lib/corium", point];
+      const { run, programs, host, said } = await resetting({ mounts }, { restarts: 1 });
+      host.put(`${point}/file`, "precious");
+      expect(await run()).toBe(1);
+      expect(said.join("\n")).toContain(`${point} is mounted`);
+      expect([programs().includes("/usr/bin/k0s reset"), host.text(`${point}/file`)]).toEqual([false, "precious"]);
+    },
+  );
+
+  test("mounted below the state when all of k0s is gone already: not through that either", async () => {
+    const mounts = ["/var/lib/corium", "/var/lib/corium/backups"];
+    const { run, host, said } = await resetting({ mounts }, { restarts: 1 });
+    host.put("/var/lib/corium/backups/file", "precious");
+    for (const path of [UNIT, `${paths.keptEtc}${UNIT.slice("/etc".length)}`]) await host.files.remove(path);
+    expect(await run()).toBe(1);
+    expect(said.join("\n")).toContain("/var/lib/corium/backups is mounted");
+    expect(host.text("/var/lib/corium/backups/file")).toBe("precious");
+  });
 });
 
 test("B131: nothing of the network plug-in is left for the next one", async () => {

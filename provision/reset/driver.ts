@@ -31,6 +31,8 @@ const LEFT_BY_K0S = [
   "/var/log/pods",
   "/var/log/containers",
 ];
+/** Of these the one that is a mount of the image's own (iso/initramfs); what is mounted below it is not. */
+const OWN_MOUNT = "/usr/libexec/k0s";
 const TOOL_TIMEOUT_MS = 120_000;
 
 export function eraseExecutors(paths: Paths, ports: ResetPorts): Executors<EraseStep> {
@@ -187,19 +189,26 @@ async function namesIn(host: Host, folder: string): Promise<Result<readonly stri
   return names.ok || names.error.code !== "ENOENT" ? names : ok([]);
 }
 
-/** Never through a mount: what is on a data disk is not k0s's to delete, nor ours. */
-async function refuseMounted(host: Host): Promise<Result<void, AppError>> {
-  const mounts = await host.files.readText("/proc/self/mounts");
-  if (!mounts.ok) return mounts;
+/** Never through a mount: what is on a data disk, or a server, is not k0s's to delete, nor ours. */
+async function refuseMounted(host: Host, { stateDir }: Paths): Promise<Result<void, AppError>> {
   const ours = await toFree(host);
   if (!ours.ok) return ours;
-  // Some of these folders are mounts of the image's own; what is mounted below them is not.
-  const below = mountPoints(mounts.value).filter((point) => LEFT_BY_K0S.some((each) => point.startsWith(`${each}/`)));
-  const [found] = [...ours.value.points, ...below];
+  const others = await mountsInTheWay(host, stateDir);
+  if (!others.ok) return others;
+  const [found] = [...ours.value.points, ...others.value];
   if (found === undefined) return ok(undefined);
   return fail("mounted", `${found} is mounted, and what is on it would be deleted with k0s`, {
     hint: "nothing was deleted; unmount it, or restart the machine",
   });
+}
+
+/** Where neither k0s nor the document mounts anything, and we delete; backups go below the state, for one. */
+async function mountsInTheWay(host: Host, stateDir: string): Promise<Result<readonly string[], AppError>> {
+  const mounts = await host.files.readText("/proc/self/mounts");
+  if (!mounts.ok) return mounts;
+  const isEmptied = (point: string): boolean =>
+    LEFT_BY_K0S.some((folder) => point.startsWith(`${folder}/`) || (point === folder && point !== OWN_MOUNT));
+  return ok(mountPoints(mounts.value).filter((point) => isEmptied(point) || point.startsWith(`${stateDir}/`)));
 }
 
 async function removeK0s(
@@ -207,7 +216,7 @@ async function removeK0s(
   paths: Paths,
   ports: ResetPorts,
 ): Promise<Result<void, AppError>> {
-  const free = await refuseMounted(host);
+  const free = await refuseMounted(host, paths);
   if (!free.ok) return free;
   report("waiting for k0s reset");
   const ran = await host.exec({ argv: [K0S_BINARY, "reset"], timeoutMs: 10 * 60_000 });
@@ -216,7 +225,7 @@ async function removeK0s(
     if (/still running/.test(why)) return fail("k0s-running", `k0s reset: ${why}`);
     // A run that failed has deleted what the next one needs (k0s issue 8048); what it would have deleted is known.
     ports.warn(`k0s reset failed, and its folders are removed without it: ${why}`);
-    const still = await refuseMounted(host);
+    const still = await refuseMounted(host, paths);
     if (!still.ok) return still;
   }
   for (const folder of [...K0S_FOLDERS, ...LEFT_BY_K0S]) {
@@ -305,6 +314,14 @@ const LAST_WORD_MS = 2_000;
  * The API goes first; it would write some of it again.
  */
 async function removeFiles({ host, report }: StepContext, paths: Paths): Promise<Result<void, AppError>> {
+  const mounted = await mountsInTheWay(host, paths.stateDir);
+  if (!mounted.ok) return mounted;
+  const [found] = mounted.value;
+  if (found !== undefined) {
+    return fail("mounted", `${found} is mounted, and what is on it would be deleted with the node's records`, {
+      hint: "unmount it, or restart the machine",
+    });
+  }
   report("the API ends now; the node restarts, unclaimed, and shows a new code");
   await host.clock.sleep(LAST_WORD_MS);
   const stopped = await host.systemd.stop(API_UNIT);
