@@ -133,6 +133,18 @@ describe("POST /v1/lifecycle/drain", () => {
     expect(kube.drains).toBe(4);
   });
 
+  test("a node that is deleted meanwhile: the drain waited ten minutes for its pods, and said that it stays cordoned", async () => {
+    const { api, kube } = await controller();
+    kube.pods = [{ ...WEB }];
+    kube.budgets = [{ ...BUDGET }];
+    kube.onDrain = () => void (kube.drains === 3 && kube.nodes.delete("w1"));
+    const begun = await api.call("POST", "/v1/lifecycle/drain", { json: { node: "w1" } });
+    const operation = await ended(api, begun.json["operation"]);
+    expect([operation.phase, kube.drains]).toEqual(["failed", 3]);
+    expect(operation.failureReason).toStartWith("the cluster has no node w1 any more");
+    expect(api.state.events.last().at(-1)?.message).toBe("the cluster has no node w1 any more");
+  });
+
   test("a pod that nothing would start again ends it at once", async () => {
     const { api, kube } = await controller();
     kube.pods = [{ ...WEB, isBare: true }];

@@ -55,7 +55,7 @@ export function beginDrain({ host, state, version }: DrainPorts, node: ClusterNo
     }
     const failureReason = formatError(drained.error);
     state.operations.end(id, { phase: "failed", failureReason }, atMs);
-    const stays = cordoned.ok ? "; it stays cordoned" : "";
+    const stays = cordoned.ok && drained.error.code !== "no-node" ? "; it stays cordoned" : "";
     state.events.add({ atMs, kind: "drain-failed", severity: "error", message: `${drained.error.message}${stays}` });
   };
   return { kind: "begun", operation: id, ended: work() };

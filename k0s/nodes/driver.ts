@@ -43,6 +43,11 @@ export async function drainNode(
   for (;;) {
     const run = await drainOnce(host, node);
     if (run.kind === "drained") return ok(undefined);
+    if (run.kind === "gone") {
+      return fail("no-node", `the cluster has no node ${node} any more`, {
+        hint: "somebody deleted its Node object; a machine that still runs makes it again when its k0s starts",
+      });
+    }
     if (run.kind === "refused") {
       return fail("drain-refused", `${node} is not drained: ${run.said}`, {
         hint: "nothing would start these again elsewhere, and a drain is never forced: move or delete them yourself",

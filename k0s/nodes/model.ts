@@ -29,5 +29,7 @@ export type DrainRun =
   | { readonly kind: "drained" }
   /** Pods that could not be evicted yet, or have not ended yet. */
   | { readonly kind: "blocked"; readonly pods: readonly PodName[]; readonly said: string }
+  /** The cluster has no such node: nothing runs there that could be waited for. */
+  | { readonly kind: "gone" }
   /** It will not go without force, however long one waits. */
   | { readonly kind: "refused"; readonly said: string };

@@ -47,6 +47,10 @@ describe("kubectl drain", () => {
     ).toEqual({ kind: "refused", said: "Pods that declare no controller: default/hr-app" });
   });
 
+  test("a node that is gone was waited for as if its pods were there still", () => {
+    expect(failed(`Error from server (NotFound): nodes "n1" not found`)).toEqual({ kind: "gone" });
+  });
+
   test("an API that is gone names no pods", () => {
     expect(failed("The connection to the server was refused")).toEqual({
       kind: "blocked",

@@ -91,12 +91,14 @@ export function selects(selector: unknown, labels: Readonly<Record<string, strin
 
 /** Refusals that only `--force` and its like would overcome. */
 const REFUSED = /cannot delete (?:cannot delete )?((?:Pods|DaemonSet-managed Pods)[^\n]*)/;
+const GONE = /^Error from server \(NotFound\): nodes "[^"]*" not found$/m;
 const EVICTING = /error when evicting pods\/"([^"]+)" -n "([^"]+)"/g;
 const ENDING = /error when waiting for pod "([^"]+)" (?:in namespace|-n) "([^"]+)"/g;
 
 /** `kubectl drain`, which retries for as long as it may and then exits with 1. */
 export function parseDrain(result: { readonly exitCode: number | null; readonly stderr: string }): DrainRun {
   if (result.exitCode === 0) return { kind: "drained" };
+  if (GONE.test(result.stderr)) return { kind: "gone" };
   const refused = REFUSED.exec(result.stderr)?.[1];
   if (refused !== undefined) {
     return {

@@ -104,6 +104,8 @@ function patch(kube: FakeKube, name: string, text: string): string | Partial<Exe
 function drain(kube: FakeKube, name: string): string | Partial<ExecResult> {
   kube.drains += 1;
   kube.onDrain?.();
+  if (!kube.nodes.has(name))
+    return { exitCode: 1, stderr: `Error from server (NotFound): nodes "${name}" not found\n` };
   const here = kube.pods.filter((pod) => pod.node === name);
   const bare = here.filter(({ isBare }) => isBare).map((pod) => `${pod.namespace}/${pod.name}`);
   if (bare.length > 0) {
