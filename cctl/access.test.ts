@@ -115,12 +115,13 @@ describe("worker-config", () => {
     expect(network).toEqual({ podCIDR: "10.200.0.0/16", cni: "calico" });
   });
 
-  test("a name or a label that is none prints no document", async () => {
+  test("a name or a label that is none prints no document, and no token was made that would let others in", async () => {
     const { cctl } = await enrolled();
     const named = await cctl("worker-config n1 --name under_score");
     expect([named.status, named.out]).toEqual([1, ""]);
     expect(named.err).toContain("node.name");
     expect(named.err).not.toContain(TOKEN);
+    expect(asked()).toEqual(["GET /v1/config"]);
     expect((await cctl("worker-config n1 --label rack")).status).toBe(2);
   });
 });

@@ -2,7 +2,7 @@
 import { stringify } from "yaml";
 import type { Document } from "../config/document.ts";
 import { type AppError, fail } from "../kit/app-error.ts";
-import { formatFinding, hasErrors } from "../kit/finding.ts";
+import { type Finding, formatFinding, hasErrors } from "../kit/finding.ts";
 import { type Result, ok } from "../kit/result.ts";
 import { checkDocument } from "../supervisor/check-document.ts";
 import type { ConfigAnswer, JoinTokenAnswer, JoinTokenBody, KubeconfigAnswer } from "../api/contract.ts";
@@ -99,20 +99,19 @@ async function workerConfig(context: Context, given: Arguments): Promise<Result<
   const nowMs = context.clock.nowMs();
   const { document } = checkDocument((config.value.json as ConfigAnswer).document, { file: client.label, nowMs });
   if (document === undefined) return fail("document", `the document of ${client.label} can't be read by this cctl`);
+  const name = given.flags.get("name");
+  const own = { labels: labels.value, ...(name === undefined ? {} : { name }) };
+  // Before anything lets anybody in: a token whose document is refused would be of use to others only.
+  const draft = checkWorker(stringify(workerOf(document, { ...own, join: { tokenFrom: { file: "/token" } } })), nowMs);
+  if (!draft.ok) return draft;
   const minted = await mint(client, given, "worker");
   if (!minted.ok) return minted;
   const { token, expiresAt } = minted.value.json as JoinTokenAnswer;
-  const name = given.flags.get("name");
   const head = `# A worker of cluster ${document.cluster.name}. Its token lets anybody in until ${printable(expiresAt)}: keep it to yourself.\n`;
-  const body = workerOf(document, { token, labels: labels.value, ...(name === undefined ? {} : { name }) });
-  const text = head + stringify(body, { lineWidth: 0 });
-  const checked = checkDocument(text, { file: "the worker's document", nowMs });
-  if (checked.document === undefined || hasErrors(checked.findings)) {
-    return fail("document", "the worker's document is not valid, so it was not written", {
-      details: checked.findings.flatMap((finding) => formatFinding(finding).split("\n")),
-    });
-  }
-  for (const warning of checked.findings) context.io.err(`${formatFinding(warning)}\n`);
+  const text = head + stringify(workerOf(document, { ...own, join: { token } }), { lineWidth: 0 });
+  const checked = checkWorker(text, nowMs);
+  if (!checked.ok) return checked;
+  for (const warning of checked.value) context.io.err(`${formatFinding(warning)}\n`);
   if (document.wireguard.some(({ nodeAddress }) => nodeAddress)) {
     context.io.err(
       "the controllers are reached over WireGuard: give the worker a wireguard block of its own, and a peer's on them\n",
@@ -121,10 +120,19 @@ async function workerConfig(context: Context, given: Arguments): Promise<Result<
   return give(context, given, { text });
 }
 
+/** Its warnings; or all that is wrong with it. */
+function checkWorker(text: string, nowMs: number): Result<readonly Finding[], AppError> {
+  const { document, findings } = checkDocument(text, { file: "the worker's document", nowMs });
+  if (document !== undefined && !hasErrors(findings)) return ok(findings);
+  return fail("document", "the worker's document is not valid, so it was not written", {
+    details: findings.flatMap((finding) => formatFinding(finding).split("\n")),
+  });
+}
+
 /** What a worker has to have in common with the controllers; all else is its own. */
 function workerOf(
   { cluster, network }: Document,
-  own: { readonly token: string; readonly name?: string; readonly labels: Readonly<Record<string, string>> },
+  own: { readonly join: object; readonly name?: string; readonly labels: Readonly<Record<string, string>> },
 ): unknown {
   const usual = checkDocument("role: controller\n", { file: "", nowMs: 0 }).document?.network;
   const ranges = (["podCIDR", "serviceCIDR", "cni"] as const).filter((key) => network[key] !== usual?.[key]);
@@ -138,7 +146,7 @@ function workerOf(
       : {
           node: { ...(own.name === undefined ? {} : { name: own.name }), ...(hasLabels ? { labels: own.labels } : {}) },
         }),
-    join: { token: own.token },
+    join: own.join,
   };
 }
 
