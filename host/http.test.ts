@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Secret } from "../kit/secret.ts";
 import { mintServer } from "../pki/driver.ts";
 import type { KeyPair } from "../pki/model.ts";
-import { realHttp } from "./http.ts";
+import { fetchError, realHttp } from "./http.ts";
 import { realRandom } from "./random.ts";
 
 const DAY_MS = 86_400_000;
@@ -97,6 +97,16 @@ test("too large, too slow, refused, no such name", async () => {
   expect(await get("https://localhost:1/a")).toMatchObject({ code: "refused" });
   expect(await get("https://no-such-name.invalid/a")).toMatchObject({ code: "dns" });
   expect(await get("not a url")).toMatchObject({ code: "protocol" });
+});
+
+test("a machine that is off was said to refuse the connection", () => {
+  const url = new URL("https://192.0.2.77:6443/version");
+  for (const code of ["EHOSTUNREACH", "ENETUNREACH"]) {
+    const { message, ...error } = fetchError(url, Object.assign(new TypeError(code), { code }));
+    // As passing as a refusal, and nobody is there.
+    expect(error.code).toBe("refused");
+    expect(message).toBe(`${url.href} can't be reached: it is off, or there is no way to it`);
+  }
 });
 
 test("no error repeats a query, where secrets are put", async () => {

@@ -86,7 +86,7 @@ async function fetchOnce(
     }
     return ok({ status: response.status, body });
   } catch (thrown) {
-    return err(classify(url, thrown));
+    return err(fetchError(url, thrown));
   }
 }
 
@@ -104,7 +104,8 @@ async function readCapped(response: Response, maxBytes: number): Promise<Uint8Ar
 /** Without user, password and query: they may be secrets. */
 const shown = (url: URL): string => `${url.protocol}//${url.host}${url.pathname}`;
 
-function classify(url: URL, thrown: unknown): AppError {
+/** What `fetch` threw, by Bun's and the system's codes. */
+export function fetchError(url: URL, thrown: unknown): AppError {
   const code = thrown instanceof Error && "code" in thrown ? String(thrown.code) : "";
   const name = thrown instanceof Error ? thrown.name : "";
   const where = shown(url);
@@ -119,9 +120,10 @@ function classify(url: URL, thrown: unknown): AppError {
   if (/ENOTFOUND|EAI_AGAIN|DNS/i.test(code)) return appError("dns", `no address is known for ${url.hostname}`);
   // Bun says FailedToOpenSocket for a name that does not resolve and ConnectionRefused for most else.
   if (code === "FailedToOpenSocket") return appError("dns", `${url.hostname} can't be reached or has no address`);
-  if (/ConnectionRefused|ECONNREFUSED|EHOSTUNREACH|ENETUNREACH/.test(code)) {
-    return appError("refused", `${where} refused the connection`);
+  if (/EHOSTUNREACH|ENETUNREACH/.test(code)) {
+    return appError("refused", `${where} can't be reached: it is off, or there is no way to it`);
   }
+  if (/ConnectionRefused|ECONNREFUSED/.test(code)) return appError("refused", `${where} refused the connection`);
   if (/Timeout|ETIMEDOUT/.test(code)) return appError("timeout", `${where} did not answer in time`);
   return appError("protocol", `${where} could not be fetched${code === "" ? "" : ` (${code})`}`);
 }
