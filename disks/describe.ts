@@ -1,4 +1,4 @@
-import type { Disk, DiskIdentity, DiskUser, Signature } from "../kit/disk.ts";
+import type { Disk, DiskIdentity, DiskUser, Inventory, Signature } from "../kit/disk.ts";
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"] as const;
 
@@ -52,14 +52,19 @@ export function describeContent(disk: Disk): string {
 /** Any signature anywhere, or a partition even without one, is data. */
 export const holdsData = (disk: Disk): boolean => disk.signatures.length > 0 || disk.partitions.length > 0;
 
-/** `program qemu-system-x86 (pid 4242)`. */
-export const describeUser = (user: DiskUser): string =>
+/** `program qemu-system-x86 (pid 4242)`; an array as whoever made it called it: `array data (md127)`. */
+export const describeUser = (user: DiskUser, { arrays }: Pick<Inventory, "arrays">): string =>
   ({
     mount: `a mount at ${user.name}`,
     swap: `swap on ${user.name}`,
-    md: `array ${user.name}`,
+    md: `array ${describeArray(user.name, arrays)}`,
     dm: `mapping ${user.name}`,
     bcache: `bcache ${user.name}`,
     open: `program ${user.name}`,
     other: user.name,
   })[user.kind];
+
+function describeArray(kernelName: string, arrays: Inventory["arrays"]): string {
+  const name = arrays.find(({ path }) => path === `/dev/${kernelName}`)?.name;
+  return name === undefined || name === kernelName ? kernelName : `${name} (${kernelName})`;
+}

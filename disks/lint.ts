@@ -44,7 +44,7 @@ function lintClaim(claim: DiskClaim, claims: readonly DiskClaim[], inventory: In
   }
   if (claim.isOurs) return findings;
   for (const user of disk.users.filter((each) => each.isBusy)) {
-    const message = `disk ${describeDisk(disk)} is in use by ${describeUser(user)}`;
+    const message = `disk ${describeDisk(disk)} is in use by ${describeUser(user, inventory)}`;
     findings.push(error("in-use", field, message, "a disk in use is never touched, whatever wipe says: free it first"));
   }
   if (holdsData(disk) && !claim.wipe) {
@@ -60,7 +60,7 @@ function lintClaim(claim: DiskClaim, claims: readonly DiskClaim[], inventory: In
 /** An idle array or mapping is taken down first, if every disk below it may be lost. */
 function lintHolder(user: DiskUser, claim: DiskClaim, claims: readonly DiskClaim[], inventory: Inventory): Finding[] {
   const { disk, field } = claim;
-  const held = `disk ${describeDisk(disk)} is held by ${describeUser(user)}`;
+  const held = `disk ${describeDisk(disk)} is held by ${describeUser(user, inventory)}`;
   if (user.kind !== "md" && user.kind !== "dm")
     return [error("held", field, `${held}, which is not taken down from here`, "take it down by hand")];
   const others = inventory.disks.filter(

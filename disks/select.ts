@@ -36,11 +36,12 @@ export function judgeDisk(disk: Disk, inventory: Inventory): { readonly usable: 
   const never = exclusions(disk, inventory);
   if (never.length > 0) return { usable: false, reason: never.join("; ") };
   const busy = disk.users.find((user) => user.isBusy);
-  if (busy !== undefined) return { usable: false, reason: `in use by ${describeUser(busy)}` };
+  if (busy !== undefined) return { usable: false, reason: `in use by ${describeUser(busy, inventory)}` };
   const blind = inventory.unknown.filter((line) => isAbout(line, disk));
   if (blind.length > 0) return { usable: false, reason: `can't be judged: ${blind.join("; ")}` };
   const [holder] = disk.users;
-  if (holder !== undefined) return { usable: true, reason: `held by ${describeUser(holder)}: needs wipe: true` };
+  if (holder !== undefined)
+    return { usable: true, reason: `held by ${describeUser(holder, inventory)}: needs wipe: true` };
   if (disk.signatures.length > 0 || disk.partitions.length > 0)
     return { usable: true, reason: "holds data: needs wipe: true" };
   return { usable: true, reason: disk.isRemovable ? "blank, but removable: name it by path or serial" : "blank" };

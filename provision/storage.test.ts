@@ -125,7 +125,7 @@ describe("planStorage", () => {
     ]);
     const half = storageDocument({ disks: [plainDisk({ wipe: true })] });
     expect(errors(plan(machine("foreign-array-running"), { document: half }))).toEqual([
-      "held disks[0].device: disk /dev/vdb (no model, serial A, 512 MiB) is held by array md127, together with /dev/vdc (no model, serial B, 512 MiB)",
+      "held disks[0].device: disk /dev/vdb (no model, serial A, 512 MiB) is held by array foreign12 (md127), together with /dev/vdc (no model, serial B, 512 MiB)",
     ]);
   });
 

@@ -137,7 +137,7 @@ function lintTargets(targets: Targets, wipe: boolean, inventory: Inventory): Fin
   const busy = claims.flatMap(({ disk, field, isOurs }) => {
     const user = isOurs ? disk.users.find(({ isBusy }) => isBusy) : undefined;
     if (user === undefined) return [];
-    return [refusal("in-use", field, `disk ${describeDisk(disk)} is in use by ${describeUser(user)}`)];
+    return [refusal("in-use", field, `disk ${describeDisk(disk)} is in use by ${describeUser(user, inventory)}`)];
   });
   return [...lintClaims(claims, inventory), ...busy];
 }
