@@ -234,6 +234,8 @@ export interface Run {
   readonly plan: InstallPlan;
   readonly result: Result<void, AppError>;
   readonly calls: number;
+  /** How many there had been at the end of each step. */
+  readonly stepEnds: readonly number[];
 }
 
 export const errorOf = ({ result }: Run): string => (result.ok ? "" : formatError(result.error));
@@ -266,12 +268,21 @@ export async function install(devices: readonly LoopDevice[], dieAt?: number): P
     documentText: text,
     operation,
   });
+  const stepEnds: number[] = [];
   const result = await execute(
     plan.steps,
     { ...installExecutors(carryOver, bootFiles), ...diskExecutors },
-    { host, secrets: new Map(), journal: state.journal, inventory: () => inventoryOf(devices) },
+    {
+      host,
+      secrets: new Map(),
+      journal: state.journal,
+      inventory: () => inventoryOf(devices),
+      onStep: (_, stepState) => {
+        if (stepState === "done") stepEnds.push(calls());
+      },
+    },
   );
-  return { plan, result, calls: calls() };
+  return { plan, result, calls: calls(), stepEnds };
 }
 
 export const documentFor = (devices: readonly LoopDevice[]): string =>

@@ -1,5 +1,5 @@
 /** An installation onto real block devices with the real tools, killed at any call and gone on with. */
-// budget: 600 s
+// budget: 900 s
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -91,11 +91,14 @@ async function look(...devices: readonly LoopDevice[]): Promise<void> {
 }
 
 /** Each cut once; a prime step, so that runs of one tool are hit at different places. */
-async function cutAndGoOn(make: () => readonly LoopDevice[], stride: number): Promise<void> {
-  const total = (await install(make())).calls;
+async function cutAndGoOn(make: () => readonly LoopDevice[], stride: number, isAtStepEnds = false): Promise<void> {
+  const { calls: total, stepEnds, plan } = await install(make());
   detachAll();
   expect(total).toBeGreaterThan(60);
-  for (let dieAt = 1; dieAt < total; dieAt += stride) {
+  expect(stepEnds).toHaveLength(plan.steps.length);
+  const between = Array.from({ length: Math.ceil((total - 1) / stride) }, (_, at) => 1 + at * stride);
+  const cuts = new Set([...between, ...(isAtStepEnds ? stepEnds : [])]);
+  for (const dieAt of [...cuts].filter((at) => at < total).toSorted((a, b) => a - b)) {
     const devices = make();
     await expect(install(devices, dieAt)).rejects.toBeInstanceOf(Killed);
     boot(devices);
@@ -209,7 +212,8 @@ describe.skipIf(reason !== undefined)("installing to two disks [needs root, loop
     ).toBe(to.espPartUuid.slice(0, 8));
   }, 120_000);
 
-  test("power lost after any program: the next boot goes on with both disks, without a second consent", async () => {
-    await cutAndGoOn(() => [blank(), blank()], 37);
-  }, 400_000);
+  // test/crash/install.test.ts has no arrays: here it is also cut where each step ends.
+  test("power lost after any program or step: the next boot goes on with both disks, without a second consent", async () => {
+    await cutAndGoOn(() => [blank(), blank()], 37, true);
+  }, 800_000);
 });
