@@ -162,8 +162,9 @@ disks:
   - { name: photos, device: { serial: gpt-ext4 }, mountPoint: /srv/photos, wipe: ${wipe} }
   - { name: scratch, device: { serial: blank }, mountPoint: /srv/scratch }
 `;
-const forbidden = `  - { name: twin, device: { serial: twin }, mountPoint: /srv/twin, wipe: true }
-  - { name: sys, device: /dev/disk/by-id/virtio-system, mountPoint: /srv/sys, wipe: true }
+const ambiguous = `  - { name: twin, device: { serial: twin }, mountPoint: /srv/twin, wipe: true }
+`;
+const forbidden = `${ambiguous}  - { name: sys, device: /dev/disk/by-id/virtio-system, mountPoint: /srv/sys, wipe: true }
 `;
 const everyKind = `disks:\n${kinds
   .map(({ serial }, at) => `  - { name: kind${at}, device: { serial: ${serial} }, mountPoint: /srv/kind${at} }\n`)
@@ -275,6 +276,9 @@ describe("a live system", () => {
       const twin = await failure("install", /no disk matches \{serial: twin\}/);
       expectBothTwins(twin);
 
+      await apply(goodInstall + storage(false) + forbidden);
+      await failure("install", /disks\[3\]\.device: disk \/dev\/vd\w \(.*\) is claimed already by install\.disk/);
+
       expect(await written(vm, disks, disks)).toEqual([]);
       await vm.pause();
       const compared = await runTool([
@@ -292,7 +296,7 @@ describe("a live system", () => {
       expectUnchanged(others);
       await vm.resume();
 
-      await apply(goodInstall + storage(false) + forbidden);
+      await apply(goodInstall + storage(false) + ambiguous);
       await vm.waitExit(400_000);
     });
     expectUnchanged(others);
@@ -312,8 +316,11 @@ describe("a first boot from disk", () => {
         /disks\[3\]\.device: no disk matches \/dev\/disk\/by-id\/virtio-system/,
         /\(no model, serial system, 6 GiB\).*: the disk under the running system/,
       ];
+      // The document that came along names the system only for itself.
+      await failure("bootstrap", /PHOTOS/, 900_000);
+      await apply(head + storage(false) + forbidden);
+      const reason = await failure("bootstrap", /disks\[3\]\.device/);
       for (const pattern of wanted) await shown(vm, pattern);
-      const reason = await failure("bootstrap", /PHOTOS/);
       for (const pattern of wanted) expect(reason).toMatch(pattern);
       expectBothTwins(reason);
       expect(await operator.must(["operations", "node1"])).toContain("serial foreign-b");
