@@ -122,6 +122,12 @@ export const ruleSays = {
     problem("value", "a pool needs at least one vdev", "e.g. vdevs: [{type: mirror, devices: […]}]"),
   systemArray: (name: string): Problem =>
     problem("conflict", `${quote(name)} is the array of the mirrored system itself`, "choose another name"),
+  arrayNumber: (name: string): Problem =>
+    problem(
+      "value",
+      `${quote(name)} is the number of a kernel device to mdadm, which another array may have`,
+      "choose a word: data",
+    ),
   sparesOnStripe: (): Problem =>
     problem(
       "conflict",

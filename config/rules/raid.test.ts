@@ -28,6 +28,15 @@ describe("raid", () =>
           "conflict raid[0].name",
         ] as const,
     ),
+    ...["0", "127", "d7"].map(
+      (name) =>
+        [
+          `${name}, which mdadm takes for the number of a device`,
+          raid(1, 2).replace("name: r", `name: "${name}"`),
+          "value raid[0].name",
+        ] as const,
+    ),
+    ["a name that only looks like one", raid(1, 2).replace("name: r", "name: md0")],
     ["that name where the system is on one disk", raid(1, 2).replace("name: r", "name: system")],
     ["a level that there is not", raid(4, 1), "value raid[0].level"],
     [

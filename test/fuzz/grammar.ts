@@ -72,7 +72,7 @@ const mounted = (garden: Garden): Plain => ({
 });
 
 function storage(garden: Garden): Plain {
-  const name = (): string => unique(garden, "d");
+  const name = (): string => unique(garden, "store");
   const arrays = (): Plain[] =>
     list(garden, 2, () => {
       const [level, least] = pick(garden.draw, [

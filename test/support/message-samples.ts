@@ -160,6 +160,7 @@ const ruleSamples: Samples<typeof ruleSays> = {
   fewInVdev: [["mirror", 2, 1]],
   noVdevs: [[]],
   systemArray: [["system"]],
+  arrayNumber: [["127"]],
   sparesOnStripe: [[]],
   luksUndeclared: [["data"]],
   luksFilesystem: [["data"]],
