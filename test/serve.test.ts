@@ -139,7 +139,7 @@ describe("a node in service", () => {
     const rendered = join(stateDir, "etc/k0s.yaml");
     mkdirSync(join(stateDir, "etc"), { recursive: true });
     writeFileSync(rendered, "spec: {}\n");
-    putInService(stateDir, "role: worker\n", { rendered: { [rendered]: sha256Of("spec: {}\n") } });
+    putInService(stateDir, "role: single\n", { rendered: { [rendered]: sha256Of("spec: {}\n") } });
     return { stateDir, rendered };
   };
   /** Until it is told: the look every five minutes, which would find it too, is further away than the test's end. */
@@ -156,9 +156,9 @@ describe("a node in service", () => {
     const { stateDir, rendered } = inService();
     const daemon = await start(stateDir);
     const config = join(stateDir, "config.yaml");
-    writeFileSync(config, "role: worker\nupgrades: { automatic: download }\n");
+    writeFileSync(config, "role: single\nupgrades: { automatic: download }\n");
     await event(daemon, "config-pending", config);
-    writeFileSync(config, "role: worker\n");
+    writeFileSync(config, "role: single\n");
     await event(daemon, "config-in-sync", "");
     writeFileSync(`${rendered}.new`, "spec: { mine: true }\n");
     renameSync(`${rendered}.new`, rendered);
