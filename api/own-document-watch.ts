@@ -5,6 +5,7 @@ import type { ApiMode } from "../supervisor/own-document.ts";
 import { readApiMode } from "../supervisor/own-document.ts";
 import { isReKeyed } from "../supervisor/re-key.ts";
 import type { State } from "../state/open.ts";
+import { isSqliteError } from "../state/sqlite.ts";
 import type { ApiServices } from "./services.ts";
 
 const LOOK_AGAIN_MS = 15_000;
@@ -54,7 +55,7 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
       floorAtMs = host.clock.monotonicMs();
       // Only a time that came from elsewhere: a clock that is wrong by itself must not shut out every certificate.
       if (services.stateProblem === undefined && (await isClockSynced(host)))
-        state.meta.raiseTimeFloor(host.clock.nowMs());
+        raiseTimeFloor(state, host.clock.nowMs(), say);
     }
     await host.clock.sleep(1_000, signal);
     waitedMs += 1_000;
@@ -79,6 +80,16 @@ export async function watchOwnDocument({ services, state, mode, findOwn, say, si
     }
   }
   return false;
+}
+
+/** On a disk that is full the floor stays where it was; the next hour tries again. */
+function raiseTimeFloor({ meta }: State, toMs: number, say: Watch["say"]): void {
+  try {
+    meta.raiseTimeFloor(toMs);
+  } catch (thrown) {
+    if (!isSqliteError(thrown)) throw thrown;
+    say(`corium serve: the time could not be recorded (${thrown.code})`);
+  }
 }
 
 async function readSource1({ host, paths }: ApiServices): Promise<string> {

@@ -53,6 +53,7 @@ import { isResetting } from "../supervisor/reset-files.ts";
 import { createResetService } from "../supervisor/reset-service.ts";
 import { openServerIdentity } from "../supervisor/server-identity.ts";
 import { createStatus } from "../supervisor/status.ts";
+import { steadyState } from "../supervisor/steady-state.ts";
 import { removeTemporaries } from "../supervisor/temporary-files.ts";
 import { vipWatcher } from "../supervisor/vip-watch.ts";
 import { nodeVolumes, remindOfRecovery } from "../supervisor/volumes.ts";
@@ -106,7 +107,11 @@ async function serve(options: ServeOptions, io: CommandIo): Promise<number> {
   if (!opened.ok) say(`corium serve: ${formatError(opened.error)}`);
   let differences: ConfigWatcher | undefined;
   const incomplete = opened.ok ? undefined : openWithoutBaseline(paths);
-  const state = onOperationEnd(opened.ok ? opened.value : (incomplete ?? memoryState()), () => differences?.wake());
+  const steady = steadyState(opened.ok ? opened.value : (incomplete ?? memoryState()), {
+    clock: host.clock,
+    say: (line) => say(`corium serve: ${line}`),
+  });
+  const state = onOperationEnd(steady, () => differences?.wake());
   const stateProblem = opened.ok ? undefined : opened.error;
   const parse = (text: string, nowMs: number) => parseDocument(text, { nowMs, k0sVersions: listedK0sVersions });
   const connections = countConnections();
@@ -233,7 +238,7 @@ async function serve(options: ServeOptions, io: CommandIo): Promise<number> {
     ...(stateProblem === undefined ? {} : { stateProblem }),
     ...(enrolment === undefined ? {} : { enrolment }),
     config: {
-      parse: (text) => parse(text, host.clock.nowMs()),
+      parse: (text, nowMs = host.clock.nowMs()) => parse(text, nowMs),
       findOwn,
       redact: (text) => redactForReaders(text, nodeFingerprintKey(state.meta, host.random)),
     },

@@ -309,6 +309,8 @@ async function readRuns(host: Host, units: readonly K0sUnit[]): Promise<Readonly
   return runs;
 }
 
+const TRIED_AGAIN = "the next apply, or the next start of the node, tries again first; until then nothing is applied";
+
 async function rollBack(
   ports: ApplyPorts,
   request: Pick<ApplyRequest, "timeoutMs">,
@@ -318,19 +320,21 @@ async function rollBack(
   const { host, paths } = ports;
   const { record } = before;
   ports.report("putting the files back");
-  // A start in the middle of it must not wait for a confirmation of what is half put back.
-  const told = ports.confirm === undefined ? ok(undefined) : await markAwaited(host, paths.stateDir, record);
-  const undone = told.ok ? await putBack(ports, request, before) : told;
+  // A start in the middle of it must not wait for a confirmation of what is half put back. Where no room is left for that
+  // mark, what is put back is worth more.
+  if (ports.confirm !== undefined) await markAwaited(host, paths.stateDir, record);
+  const undone = await putBack(ports, request, before);
   if (undone.ok) {
     const closed = await closeRecord(host, paths.stateDir, record, "undone");
     if (closed.ok) return { status: "rolled-back", error: cause };
-    return { status: "stuck", error: appError("undo", "the undo could not be recorded", { cause: closed.error }) };
+    const message = `the change failed (${cause.message}) and was taken back, which could not be recorded`;
+    return { status: "stuck", error: appError("undo", message, { cause: closed.error, hint: TRIED_AGAIN }) };
   }
   return {
     status: "stuck",
     error: appError("undo", `the change failed (${cause.message}) and could not be taken back`, {
       cause: undone.error,
-      hint: "the next start of the node tries again; until then nothing is applied",
+      hint: TRIED_AGAIN,
     }),
   };
 }
