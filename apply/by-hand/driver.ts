@@ -52,17 +52,21 @@ export async function keepHandEdits(
   stateDir: string,
   edits: readonly HandEdit[],
 ): Promise<Result<void, AppError>> {
+  const copies = new Set<string>();
   for (const { path } of edits) {
     const found = await host.files.read(path);
     if (!found.ok && found.error.code === "ENOENT") continue;
     if (!found.ok) return found;
-    const kept = await host.files.write(copyOf(stateDir, path, sha256(found.value)), found.value, { mode: 0o600 });
+    const copy = copyOf(stateDir, path, sha256(found.value));
+    const kept = await host.files.write(copy, found.value, { mode: 0o600 });
     if (!kept.ok) return kept;
+    copies.add(copy);
   }
-  return edits.length === 0 ? ok(undefined) : dropOldest(host, folderOf(stateDir));
+  return edits.length === 0 ? ok(undefined) : dropOldest(host, folderOf(stateDir), copies);
 }
 
-async function dropOldest(host: Host, folder: string): Promise<Result<void, AppError>> {
+/** By the clock, which may have gone back: those that were made just now stay in any case. */
+async function dropOldest(host: Host, folder: string, made: ReadonlySet<string>): Promise<Result<void, AppError>> {
   const names = await host.files.list(folder);
   if (!names.ok) return names;
   const aged: { readonly path: string; readonly atMs: number }[] = [];
@@ -71,7 +75,8 @@ async function dropOldest(host: Host, folder: string): Promise<Result<void, AppE
     const stat = await host.files.stat(path);
     if (stat.ok && stat.value !== null) aged.push({ path, atMs: stat.value.mtimeMs });
   }
-  for (const { path } of aged.toSorted((a, b) => b.atMs - a.atMs).slice(KEPT)) {
+  const isNew = ({ path }: { readonly path: string }): number => (made.has(path) ? 1 : 0);
+  for (const { path } of aged.toSorted((a, b) => isNew(b) - isNew(a) || b.atMs - a.atMs).slice(KEPT)) {
     const removed = await host.files.remove(path);
     if (!removed.ok) return removed;
   }

@@ -55,9 +55,12 @@ export async function takeSnapshot(host: Host, input: SnapshotInput): Promise<Re
     if (!folder.ok) return folder;
     if (folder.value === null) newFolders.add(folderOf(path));
   }
+  const known = await readRecords(host, stateDir);
+  if (!known.ok) return known;
   const record: UndoRecord = {
     operation,
     atMs: host.clock.nowMs(),
+    order: Math.max(0, ...known.value.map(orderOf)) + 1,
     state: "open",
     files,
     newFolders: [...newFolders],
@@ -69,6 +72,8 @@ export async function takeSnapshot(host: Host, input: SnapshotInput): Promise<Re
   const written = await writeRecord(host, stateDir, record);
   return written.ok ? ok(record) : written;
 }
+
+const orderOf = ({ order = 0 }: UndoRecord): number => order;
 
 const writeRecord = (host: Host, stateDir: string, record: UndoRecord): Promise<Result<void, AppError>> =>
   host.files.write(recordPath(stateDir, record.operation), `${JSON.stringify(record)}\n`, { mode: PRIVATE });
@@ -93,7 +98,9 @@ export async function closeRecord(
   if (!written.ok) return written;
   const records = await readRecords(host, stateDir);
   if (!records.ok) return records;
-  const over = records.value.filter((one) => one.state !== "open").toSorted((a, b) => b.atMs - a.atMs);
+  const over = records.value
+    .filter((one) => one.state !== "open")
+    .toSorted((a, b) => orderOf(b) - orderOf(a) || b.atMs - a.atMs);
   for (const old of over.slice(KEPT_RECORDS)) {
     const removed = await host.files.remove(`${undoFolder(stateDir)}/${old.operation}`, { recursive: true });
     if (!removed.ok) return removed;

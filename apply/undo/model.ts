@@ -32,7 +32,10 @@ export interface Awaited extends Made {
 
 export interface UndoRecord {
   readonly operation: string;
+  /** For people; sets are told apart by `order`, because a clock may go back. */
   readonly atMs: number;
+  /** Grows with each set; absent from those of an older release. */
+  readonly order?: number;
   /** `open` until the operation is over: what is found open at a start is undone, or finished when it was recorded. */
   readonly state: "open" | "applied" | "undone";
   readonly files: readonly KeptFile[];
