@@ -1,5 +1,6 @@
 /** What only a controller in service can answer. */
 import type { Document } from "../config/document.ts";
+import { ANY_TIME } from "../config/load.ts";
 import { err, ok, type Result } from "../kit/result.ts";
 import type { Baseline } from "../state/model.ts";
 import { problem } from "./problem.ts";
@@ -13,7 +14,7 @@ export interface OnController {
 /** The refusal says why not, and whom to ask instead. */
 export function onController({ state, config }: ApiServices): Result<OnController, Response> {
   const baseline = state.baseline.get();
-  const document = baseline === undefined ? undefined : config.parse(baseline.document.text).document;
+  const document = baseline === undefined ? undefined : config.parse(baseline.document.text, ANY_TIME).document;
   if (baseline === undefined || document?.role === undefined) {
     return err(problem(409, "this node is in no cluster yet", { reason: "not-in-service" }));
   }

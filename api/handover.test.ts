@@ -1,4 +1,6 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { realRandom } from "../host/random.ts";
+import { mintAuthority } from "../pki/driver.ts";
 import { isOver } from "../state/model.ts";
 import { type FakeApi, fakeApi, operator } from "../test/support/fake-api.ts";
 import { fakeK0s } from "../test/support/fake-k0s.ts";
@@ -27,6 +29,15 @@ async function node(document?: string): Promise<FakeApi> {
 afterEach(() => expect(api.state.operations.running()).toBeUndefined());
 
 describe("POST /v1/handover", () => {
+  test("the operator CA of its document has ended: a controller was said to be in no cluster", async () => {
+    const nowMs = Date.UTC(2026, 0, 1);
+    const { certificate } = await mintAuthority({ commonName: "ops", nowMs, random: realRandom });
+    await node(`${DOCUMENT}api:\n  operatorCA: |\n    ${certificate.trim().replaceAll("\n", "\n    ")}\n`);
+    api.fake.setNow(Date.UTC(2040, 0, 1));
+    const dry = await api.call("POST", "/v1/handover?dryRun=true", { json: {} });
+    expect([dry.status, dry.json["status"]]).toEqual([200, "planned"]);
+  });
+
   test("a dry run says what would be done; without it an operation is begun, and the audit knows who", async () => {
     await node(DOCUMENT);
     const dry = await api.call("POST", "/v1/handover?dryRun=true", { json: {} });

@@ -7,6 +7,8 @@ import { findOwnDocument, readApiMode } from "../supervisor/own-document.ts";
 import { isReKeyed, reKey } from "../supervisor/re-key.ts";
 import type { FakeApi } from "../test/support/fake-api.ts";
 import { fakeApi, fakeCode } from "../test/support/fake-api.ts";
+import { joinToken } from "../test/support/first-boot.ts";
+import { recordBaseline } from "../test/support/in-service.ts";
 import { watchOwnDocument } from "./own-document-watch.ts";
 
 let pem = "";
@@ -86,4 +88,30 @@ test("one that claims by somebody else's hand ends the code too", async () => {
   expect(fakeCode(api.fake)).toBe("");
   stop();
   expect(await ended).toBe(false);
+});
+
+test("a state disk that is full when the time is noted ended the daemon", async () => {
+  let tries = 0;
+  const { api, ended, stop } = await watch("role: single\n", (state) => {
+    Object.assign(state.meta, {
+      raiseTimeFloor: () => {
+        tries += 1;
+        throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
+      },
+    });
+  });
+  api.fake.put("/run/systemd/timesync/synchronized", "");
+  while (tries < 2) await pass();
+  stop();
+  expect(await ended).toBe(false);
+});
+
+test("an API that was turned off stays off when the CA in the token that the node joined with has ended", async () => {
+  const { state, fake, services } = await fakeApi();
+  const token = joinToken("kubelet-bootstrap", pem);
+  const off = `role: worker\ncluster: {endpoint: 192.0.2.10}\njoin: {token: "${token}"}\napi: {enabled: false}\n`;
+  recordBaseline(state, off, { atMs: fake.clock.nowMs() });
+  fake.setNow(Date.UTC(2040, 0, 1));
+  const own = await findOwnDocument({ host: fake, paths: services.paths, state });
+  expect(await readApiMode(fake, own, { isClaimed: true })).toMatchObject({ isEnabled: false });
 });

@@ -52,11 +52,12 @@ export interface ParsedText {
 /** The node's own document, as bootstrap would find it now. */
 export type OwnDocument =
   | { readonly kind: "none" }
-  | { readonly kind: "found"; readonly text: string; readonly origin: string }
+  | { readonly kind: "found"; readonly text: string; readonly origin: string; readonly isRunning?: true }
   | { readonly kind: "failed"; readonly error: AppError };
 
 export interface ConfigService {
-  readonly parse: (text: string) => ParsedText;
+  /** `nowMs`: other than the clock's. */
+  readonly parse: (text: string, nowMs?: number) => ParsedText;
   readonly findOwn: () => Promise<OwnDocument>;
   /** For readers below admin: secrets as fingerprints. */
   readonly redact: (text: string) => string;

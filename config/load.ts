@@ -15,7 +15,7 @@ import { decode, type Decoded, type PlacedProblem, type Position } from "./yaml.
 export interface ParseOptions {
   /** Named in findings. */
   readonly file?: string;
-  /** Wall clock, for the validity of certificates. */
+  /** Wall clock, for the validity of certificates; or `ANY_TIME`. */
   readonly nowMs: number;
   /** The k0s versions that this release lists; without it that warning is not given. */
   readonly k0sVersions?: readonly string[];
@@ -36,6 +36,9 @@ export interface ParsedDocument {
    */
   readonly positionOf: (path: string) => Position | undefined;
 }
+
+/** For what runs already: it goes on running when a certificate in its document has ended, or the clock went back. */
+export const ANY_TIME = Number.NaN;
 
 const ROOT_KEYS = Object.keys(documentSchema.shape);
 

@@ -20,7 +20,7 @@ import {
   watchedSecrets,
 } from "../apply/pending.ts";
 import { RENDER_VERSION } from "../apply/render-version.ts";
-import { parseDocument } from "../config/load.ts";
+import { ANY_TIME, parseDocument } from "../config/load.ts";
 import { secretFields } from "../config/secrets.ts";
 import type { Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
@@ -101,7 +101,7 @@ export function configReader(world: ConfigWorld): (facts: ConfigFacts) => Promis
     const handedOver = state.handover.done()?.stack;
     const id = `${baseline.document.id} ${baseline.atMs} ${replaced.length} ${handedOver ?? ""}`;
     const recorded = recordedOf(id, () => {
-      const { document, findings } = parseDocument(baseline.document.text, { nowMs: baseline.document.atMs });
+      const { document, findings } = parseDocument(baseline.document.text, { nowMs: ANY_TIME });
       const fingerprintKey = nodeFingerprintKey(state.meta, host.random);
       const common = { id, baseline, replaced, handedOver, fingerprintKey };
       if (document === undefined) {
@@ -149,7 +149,7 @@ const isOfSource1 = (origin: Baseline["document"]["origin"], config: string): bo
   origin === config || origin === "apply" || origin === "enroll" || origin === "install";
 
 function judge({ baseline, document: before, ...recorded }: Recorded, text: string): SourceOne {
-  const { findings, document } = parseDocument(text, { nowMs: baseline.document.atMs });
+  const { findings, document } = parseDocument(text, { nowMs: ANY_TIME });
   if (document === undefined || before === undefined) {
     return { is: "invalid", first: findings.find(({ severity }) => severity === "error") };
   }

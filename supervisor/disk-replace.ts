@@ -3,6 +3,7 @@
  * rebuilt in it; after a power cut or a restart of the daemon the same operation goes on.
  */
 import type { Document } from "../config/document.ts";
+import { ANY_TIME } from "../config/load.ts";
 import type { AppError } from "../kit/app-error.ts";
 import { fail, formatError } from "../kit/app-error.ts";
 import type { Inventory } from "../kit/disk.ts";
@@ -67,7 +68,7 @@ export async function planReplace(
   }
   const baseline = state.baseline.get();
   if (baseline === undefined) return fail("no-baseline", "this node is not in service, so it has no arrays");
-  const { document } = replacing.parse(baseline.document.text, baseline.document.atMs);
+  const { document } = replacing.parse(baseline.document.text, ANY_TIME);
   if (document === undefined) return fail("baseline-unreadable", "the recorded document can't be read any more");
   const arrays = await readArrays(
     host,

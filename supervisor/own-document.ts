@@ -7,7 +7,7 @@ import type { BootFacts, Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import { findDocument } from "../config/driver.ts";
 import type { SourceContext } from "../config/source.ts";
-import { parseDocument } from "../config/load.ts";
+import { ANY_TIME, parseDocument } from "../config/load.ts";
 import { checkAuthority } from "../pki/authority.ts";
 import { readOperatorCa } from "../provision/operator-ca/driver.ts";
 import type { Claim } from "../state/model.ts";
@@ -15,7 +15,8 @@ import type { State } from "../state/open.ts";
 
 export type OwnDocument =
   | { readonly kind: "none" }
-  | { readonly kind: "found"; readonly text: string; readonly origin: string }
+  /** `isRunning`: it is what the node runs. */
+  | { readonly kind: "found"; readonly text: string; readonly origin: string; readonly isRunning?: true }
   | { readonly kind: "failed"; readonly error: AppError };
 
 export interface OwnDocumentInput {
@@ -30,7 +31,7 @@ export async function findOwnDocument(input: OwnDocumentInput): Promise<OwnDocum
   const { host, paths, state, boot, readSeeds } = input;
   const baseline = state.baseline.get();
   if (baseline !== undefined) {
-    return { kind: "found", text: baseline.document.text, origin: baseline.document.origin };
+    return { kind: "found", text: baseline.document.text, origin: baseline.document.origin, isRunning: true };
   }
   // After a reset only what was given with a claim counts: another source would claim the node, or close its port.
   const isHeld = state.meta.get("held") !== undefined;
@@ -72,7 +73,8 @@ export async function readApiMode(
 ): Promise<ApiMode> {
   const open: ApiMode = { isEnabled: true, isInsecure: false };
   if (own.kind !== "found") return own.kind === "none" ? open : { ...open, problem: own.error };
-  const { document } = parseDocument(own.text, { nowMs: host.clock.nowMs() });
+  // What was turned off stays off, whatever the clock says of a certificate beside it.
+  const { document } = parseDocument(own.text, { nowMs: own.isRunning === true ? ANY_TIME : host.clock.nowMs() });
   const api = document?.api;
   if (document === undefined || api === undefined) return open;
   if (!api.enabled) return { ...open, isEnabled: false };

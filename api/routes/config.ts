@@ -2,6 +2,7 @@ import { z } from "zod";
 
 import { CONFIRM_WITHIN, parseConfirmWithin } from "../../apply/confirmation.ts";
 import { documentJsonSchema } from "../../config/json-schema.ts";
+import { ANY_TIME } from "../../config/load.ts";
 import { withBlocks } from "../../config/with-blocks.ts";
 import { K0S_MANIFESTS } from "../../k0s/paths.ts";
 import { type Finding, hasErrors } from "../../kit/finding.ts";
@@ -146,7 +147,7 @@ function getPrevious({ services, requester }: RouteContext): Response {
       id < running.id &&
       sha256 !== running.sha256 &&
       // From before it was a node: no document to go back to.
-      services.config.parse(text).document?.role !== undefined,
+      services.config.parse(text, ANY_TIME).document?.role !== undefined,
   );
   if (stored === undefined) {
     return problem(404, "this node keeps no document from before the one it runs", { reason: "no-previous" });
@@ -172,9 +173,9 @@ async function postConfig(context: RouteContext<Body>): Promise<Response> {
   }
   const text = documentOf(context);
   if (!text.ok) return text.error;
-  const { findings, document } = services.config.parse(text.value);
-  if (document === undefined || hasErrors(findings)) return invalid(findings);
   if (services.state.baseline.get() === undefined) {
+    const { findings, document } = services.config.parse(text.value);
+    if (document === undefined || hasErrors(findings)) return invalid(findings);
     if (confirmWithinMs !== undefined && !isDryRun) {
       return problem(409, "there is nothing to go back to before bootstrap; leave confirmWithin out", {
         reason: "no-baseline",

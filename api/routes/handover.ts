@@ -30,7 +30,7 @@ async function handover({ services, query, requester }: RouteContext<Body>): Pro
   const controller = onController(services);
   if (!controller.ok) return controller.error;
   const { host, state, version, config } = services;
-  const dependencies = { host, state, version, parse: (text: string) => config.parse(text) };
+  const dependencies = { host, state, version, parse: config.parse };
   const planned = await planHandover(dependencies);
   if (planned.kind === "refused") return problem(planned.status, planned.error, { reason: planned.reason });
   const more = planned.kind === "done" ? planned : planned.plan;

@@ -5,6 +5,7 @@
 import type { AdoptAnswer, ConfigReason, ErrorBody } from "../../api/contract.ts";
 import { parse } from "yaml";
 import type { Document } from "../../config/document.ts";
+import { ANY_TIME } from "../../config/load.ts";
 import { inlineSecrets } from "../../config/secrets.ts";
 import { addressesToRecord } from "../../k0s/addresses.ts";
 import { unitOf } from "../../k0s/argv.ts";
@@ -50,7 +51,8 @@ const refused = (
 export async function adoptBaseline(dependencies: ApplyDependencies, request: AdoptRequest): Promise<AdoptOutcome> {
   const { host, state } = dependencies;
   const atMs = host.clock.nowMs();
-  const { findings, document } = dependencies.parse(request.document, atMs);
+  // It is asked for to be recorded as what runs, whatever has ended since.
+  const { findings, document } = dependencies.parse(request.document, ANY_TIME);
   if (document === undefined) {
     return refused(400, "invalid-document", "the document is not valid, and nothing was recorded; see problems", {
       problems: findings,

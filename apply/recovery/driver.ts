@@ -1,4 +1,5 @@
 /** What a crash or a power cut left of applies, at the start of the program and before each apply. */
+import { ANY_TIME } from "../../config/load.ts";
 import { mountPointsOf } from "../../config/mount-points.ts";
 import { type AppError, appError } from "../../kit/app-error.ts";
 import { err, ok, type Result } from "../../kit/result.ts";
@@ -53,8 +54,8 @@ function isAwaitedHere({ host, state }: ApplyDependencies, record: UndoRecord): 
   return phase !== undefined && !isOver(phase) && isAwaited(record, now);
 }
 
-function mountPointsIn({ host, parse }: ApplyDependencies, text: string): readonly string[] {
-  const { document } = parse(text, host.clock.nowMs());
+function mountPointsIn({ parse }: ApplyDependencies, text: string): readonly string[] {
+  const { document } = parse(text, ANY_TIME);
   return document === undefined ? [] : mountPointsOf(document);
 }
 

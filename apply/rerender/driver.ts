@@ -3,6 +3,7 @@
  * it starts. What takes more is left, and stays pending. An undo record makes it all or nothing over a power cut.
  */
 import type { Document } from "../../config/document.ts";
+import { ANY_TIME } from "../../config/load.ts";
 import { inlineSecrets } from "../../config/secrets.ts";
 import { mountPointsOf } from "../../config/mount-points.ts";
 import { validateConfig } from "../../k0s/driver.ts";
@@ -49,7 +50,7 @@ export async function rerender(dependencies: RerenderDependencies): Promise<"suc
   const baseline = state.baseline.get();
   if (baseline === undefined || renderVersion <= baseline.renderVersion) return undefined;
   if (parseRenderRecord(state.meta.get("rendered"))?.renderVersion === renderVersion) return undefined;
-  const { document } = dependencies.parse(baseline.document.text, baseline.document.atMs);
+  const { document } = dependencies.parse(baseline.document.text, ANY_TIME);
   if (document === undefined) return undefined;
   const k0s = await host.systemd.status(service(unitOf(document)));
   if (!k0s.ok || isUp(k0s.value)) return undefined;

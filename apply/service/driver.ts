@@ -1,6 +1,7 @@
 /** POST /v1/config on a node in service: the gate, and what comes of a request that it lets through. */
 import type { ApplyAnswer } from "../../api/contract.ts";
 import type { Document } from "../../config/document.ts";
+import { ANY_TIME } from "../../config/load.ts";
 import { formatError } from "../../kit/app-error.ts";
 import type { Finding } from "../../kit/finding.ts";
 import { readControlPlane } from "../../k0s/cluster/driver.ts";
@@ -14,6 +15,7 @@ import type { ApplyPlan } from "../plan.ts";
 import { refusalOf } from "../refusal.ts";
 import type { NewCa } from "../undo/model.ts";
 import { untilItWaits } from "../waiting/driver.ts";
+import { readProposal } from "./proposal.ts";
 import {
   type ApplyDependencies,
   busy,
@@ -32,16 +34,17 @@ export async function serveApply(dependencies: ApplyDependencies, request: Servi
     return refused(409, "no-baseline", "the node has no record of what it runs, so nothing can be compared with it");
   }
   // What runs is what runs: a certificate that expired since is no reason to doubt the baseline.
-  const recorded = dependencies.parse(baseline.document.text, baseline.document.atMs);
+  const recorded = dependencies.parse(baseline.document.text, ANY_TIME);
   const before = recorded.document;
   if (before === undefined) {
     const error =
       "what the node runs was recorded from a document that is not valid for this release, so nothing can be compared with it; see problems; start the release that took it, and apply one there that is valid for both";
     return refused(503, "baseline-unreadable", error, { problems: recorded.findings });
   }
-  const { findings, document } = dependencies.parse(request.document, host.clock.nowMs());
+  const nowMs = host.clock.nowMs();
+  const { findings, document } = readProposal(dependencies.parse, request.document, { before, nowMs });
   if (document === undefined) {
-    return refused(400, "invalid-document", "the document is not valid, and nothing was changed", {
+    return refused(400, "invalid-document", "the document is not valid, and nothing was changed; see problems", {
       problems: findings,
     });
   }

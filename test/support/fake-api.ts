@@ -70,7 +70,7 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
     state,
     enrolment: opened.value,
     config: {
-      parse: (text) => parseDocument(text, { nowMs: fake.clock.nowMs() }),
+      parse: (text, nowMs = fake.clock.nowMs()) => parseDocument(text, { nowMs }),
       findOwn: async () => api.own,
       redact: () => "(redacted)",
     },

@@ -3,6 +3,7 @@ import type { AppError } from "../../../kit/app-error.ts";
 import type { Host } from "../../../kit/ports.ts";
 import { ok, type Result } from "../../../kit/result.ts";
 import type { Document } from "../../../config/document.ts";
+import { ANY_TIME } from "../../../config/load.ts";
 import { readControlPlane } from "../../../k0s/cluster/driver.ts";
 import type { ControlPlane } from "../../../k0s/cluster/model.ts";
 import { readObject } from "../../../k0s/objects/driver.ts";
@@ -25,7 +26,7 @@ export interface RecordedNode {
 
 export function nodeOf({ state, parse }: Pick<HandoverDependencies, "state" | "parse">): RecordedNode | undefined {
   const baseline = state.baseline.get();
-  const document = baseline && parse(baseline.document.text, baseline.document.atMs).document;
+  const document = baseline && parse(baseline.document.text, ANY_TIME).document;
   return baseline === undefined || document === undefined ? undefined : { baseline, document, wish: wishOf(document) };
 }
 
