@@ -221,6 +221,28 @@ describe("POST /v1/config", () => {
     expect((await api.call("POST", "/v1/config", { json, headers: { "if-match": etag } })).status).toBe(412);
     expect((await api.call("POST", "/v1/config?dryRun=maybe", { json })).status).toBe(400);
   });
+
+  test("If-Match as a list was stale, and one that is no ETag was said to be somebody's apply", async () => {
+    const api = await fakeApi();
+    inService(api.state);
+    const json = { document: SINGLE };
+    const etag = (await api.call("GET", "/v1/config")).headers.get("etag") ?? "";
+    const answer = async (ifMatch: string): Promise<unknown> => {
+      const headers = { "if-match": ifMatch };
+      const { status, json: body } = await api.call("POST", "/v1/config?dryRun=true", { json, headers });
+      return [status, body["reason"]];
+    };
+    // It comes to the gate, which refuses what this test gives it.
+    for (const good of [etag, `"other", ${etag}`, `${etag},"other"`, "*", ` ${etag} `]) {
+      expect([good, await answer(good)]).toEqual([good, [409, "immutable"]]);
+    }
+    for (const stale of ['"other"', `W/${etag}`, '"a", "b"', '""']) {
+      expect([stale, await answer(stale)]).toEqual([stale, [412, "changed-in-between"]]);
+    }
+    for (const none of [etag.replaceAll('"', ""), '"', "a, b"]) {
+      expect([none, await answer(none)]).toEqual([none, [400, "invalid-header"]]);
+    }
+  });
 });
 
 test("GET /v1/config hides secrets below admin, and is 404 while there is nothing", async () => {

@@ -49,9 +49,20 @@ function currentEtag({ baseline, documents }: State): string | undefined {
   return latest === undefined ? undefined : `"${latest.id}"`;
 }
 
+const ETAG = /^(?:W\/)?"[^"]*"$/;
+
+/** RFC 9110, section 13.1.1: any one of a list. */
 function refuseStale({ services, headers }: RouteContext<Body>): Response | undefined {
-  const wanted = headers.get("if-match");
-  if (wanted === null || wanted === "*" || wanted === currentEtag(services.state)) return undefined;
+  const wanted = headers
+    .get("if-match")
+    ?.split(",")
+    .map((tag) => tag.trim());
+  if (wanted === undefined || wanted.includes("*")) return undefined;
+  if (wanted.some((tag) => tag === currentEtag(services.state))) return undefined;
+  if (!wanted.some((tag) => ETAG.test(tag))) {
+    const error = "If-Match holds no ETag; give one as the node gave it, its double quotes included; nothing was done";
+    return problem(400, error, { reason: "invalid-header" });
+  }
   return problem(412, "somebody applied in between; look at the plan again", { reason: "changed-in-between" });
 }
 
