@@ -18,7 +18,7 @@ export const NOT_CONFIRMED = "not-confirmed";
 
 export const notConfirmed = (): AppError =>
   appError(NOT_CONFIRMED, "it was not confirmed in time", {
-    hint: "whoever can still reach the node over a new connection confirms it: cctl confirm ADDR ID",
+    hint: "apply it again, and confirm it over a new connection: cctl confirm ADDR ID",
   });
 
 export interface Now {

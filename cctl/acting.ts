@@ -8,7 +8,7 @@ import { printAnswer } from "./answers.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { followOperation } from "./follow.ts";
-import { printable } from "./printable.ts";
+import { jsonPrintable, printable } from "./printable.ts";
 
 const nodeFlag: FlagSpec = {
   name: "node",
@@ -111,7 +111,7 @@ async function drain(context: Context, given: Arguments): Promise<Result<number,
   if (!agreed.ok) return agreed;
   const answer = await client.value.post("/v1/lifecycle/drain", nodeBody(given));
   if (!answer.ok) return answer;
-  if (context.output === "json") context.io.out(`${answer.value.body.trimEnd()}\n`);
+  if (context.output === "json") context.io.out(`${jsonPrintable(answer.value.body.trimEnd())}\n`);
   const operation = operationOf(answer.value.json);
   return operation === undefined ? done(context, "asked for") : watch(context, client.value, operation);
 }
@@ -158,14 +158,14 @@ async function replaceDisk(context: Context, given: Arguments): Promise<Result<n
     for (const { title } of steps) context.io.out(`- ${printable(title)}\n`);
   }
   if (flags.has("dry-run")) {
-    if (!isText) context.io.out(`${planned.value.body.trimEnd()}\n`);
+    if (!isText) context.io.out(`${jsonPrintable(planned.value.body.trimEnd())}\n`);
     return ok(exitStatus.done);
   }
   const agreed = await agree(context, `replace the disk on ${client.value.label}`);
   if (!agreed.ok) return agreed;
   const answer = await client.value.post("/v1/disks/replace", body);
   if (!answer.ok) return answer;
-  if (!isText) context.io.out(`${answer.value.body.trimEnd()}\n`);
+  if (!isText) context.io.out(`${jsonPrintable(answer.value.body.trimEnd())}\n`);
   const operation = operationOf(answer.value.json);
   return operation === undefined ? done(context, "asked for") : watch(context, client.value, operation);
 }
@@ -182,7 +182,8 @@ async function act(
   if (!agreed.ok) return agreed;
   const answer = await client.value.post(path, {});
   if (!answer.ok) return answer;
-  if (context.output === "json" && answer.value.body !== "") context.io.out(`${answer.value.body.trimEnd()}\n`);
+  if (context.output === "json" && answer.value.body !== "")
+    context.io.out(`${jsonPrintable(answer.value.body.trimEnd())}\n`);
   const operation = operationOf(answer.value.json);
   return operation === undefined || path.startsWith("/v1/lifecycle/")
     ? done(context, "asked for")

@@ -10,7 +10,7 @@ import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
 import { askToKeep, settledOperation } from "./confirm.ts";
 import { type Answered, followOperation, runWrite } from "./follow.ts";
-import { printable } from "./printable.ts";
+import { jsonPrintable, printable } from "./printable.ts";
 import { applyToSeveral } from "./several/apply.ts";
 import { operationText } from "./text/lists.ts";
 import { configStatusText, planText } from "./text/plan.ts";
@@ -87,7 +87,7 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   }
   const agreed = await agree(context, `Apply this to ${client.value.label}`);
   if (!agreed.ok) return agreed;
-  const etag = given.flags.get("if-match") ?? planned.value.headers.get("etag") ?? plan.etag;
+  const etag = quoted(given.flags.get("if-match")) ?? planned.value.headers.get("etag") ?? plan.etag;
   const headers: Readonly<Record<string, string>> = etag === undefined ? {} : { "If-Match": etag };
   const write = () => client.value.post("/v1/config", body, headers);
   const follow = confirmWithin === undefined ? followOperation : settledOperation;
@@ -106,9 +106,15 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   if (done.value.kind === "answer") return finish(context, client.value, done.value.answer);
   const { operation } = done.value;
   context.io.err("cctl: the answer was lost on the way; the operation has succeeded\n");
-  context.io.out(context.output === "text" ? operationText(operation) : `${JSON.stringify(operation)}\n`);
+  context.io.out(
+    context.output === "text" ? operationText(operation) : `${jsonPrintable(JSON.stringify(operation))}\n`,
+  );
   return ok(exitStatus.done);
 }
+
+/** A shell takes the double quotes of an ETag away. */
+const quoted = (etag: string | undefined): string | undefined =>
+  etag === undefined || etag === "*" || etag.includes('"') ? etag : `"${etag}"`;
 
 function waitingIn(
   done: Answered,
@@ -133,7 +139,8 @@ async function finish(context: Context, client: Client, done: ApiAnswer): Promis
   const outcome = operation === undefined ? undefined : await followOperation(context, client, operation);
   if (outcome !== undefined && !outcome.ok) return outcome;
   printAnswer<ApplyAnswer>(context, done, (answer) => {
-    const restarted = answer.restarted.length === 0 ? "nothing restarted" : `restarted ${answer.restarted.join(", ")}`;
+    const restarted =
+      answer.restarted.length === 0 ? "nothing restarted" : `restarted ${printable(answer.restarted.join(", "))}`;
     if (answer.status === "applied") return "taken: the node bootstraps with this document\n";
     return answer.status === "unchanged" ? "unchanged: nothing was written\n" : `applied: ${restarted}\n`;
   });

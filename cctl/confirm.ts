@@ -82,7 +82,7 @@ async function cancel(context: Context, given: Arguments): Promise<Result<number
     if (ask === undefined) {
       return fail("declined", "nobody is here to agree, so nothing was done", { hint: "--yes agrees beforehand" });
     }
-    if (!isYes(await ask(`take back operation ${id} of ${client.label}? [y/N] `))) {
+    if (!isYes(await ask(`take back operation ${printable(id)} of ${client.label}? [y/N] `))) {
       return fail("declined", "nothing was done");
     }
   }

@@ -116,6 +116,16 @@ applied: restarted k0scontroller
     expect(JSON.parse(sent?.body ?? "")).toEqual({ document: "role: single\n" });
   });
 
+  test.each([
+    ["3-ab", '"3-ab"'],
+    ['"3-ab"', '"3-ab"'],
+    ["*", "*"],
+  ])("--if-match %s: a shell that had taken the quotes away made every ETag stale", async (given, sent) => {
+    const { host, node: peer } = await enrolled(applying([operation("succeeded")]));
+    await runCctl(host, ["apply", "node1", "--file", "/n.yaml", "--yes", "--if-match", given]);
+    expect(peer.requests.find(({ path }) => path === "/v1/config")?.headers.get("if-match")).toBe(sent);
+  });
+
   test.each([[["n"]], [[""]], [undefined]])("without agreement (%j) nothing is applied", async (answers) => {
     const { host, node: peer } = await enrolled(applying([]));
     const ran = await runCctl(host, ["apply", "node1", "--file", "/n.yaml"], answers === undefined ? {} : { answers });
@@ -471,4 +481,55 @@ test("a store that was made before a node was claimed could never know it", asyn
   expect(await runCctl(host, ["health", "n1"])).toMatchObject({ status: 0 });
   const other = peer.fingerprint.replace(/:./, ":-");
   expect(await runCctl(host, ["trust", peer.address, "--fingerprint", other])).toMatchObject({ status: 2 });
+});
+
+describe("what a node sends is shown, and was obeyed by the terminal", () => {
+  const EVIL = "\u001b]0;owned\u0007\u009b2J\u202e";
+  const evil: ApplyAnswer = {
+    ...plan,
+    fields: [{ path: `p${EVIL}`, class: `safe${EVIL}` as "safe", new: `v${EVIL}` }],
+    restarted: [`k0s${EVIL}`],
+    consequences: [`c${EVIL}`],
+    files: [{ path: `f${EVIL}`, diff: `@@ ${EVIL}\n+a${EVIL}\n` }],
+  };
+  const id = `op${EVIL}`;
+  const asked = operation("awaiting-confirmation", { id, message: EVIL, version: EVIL });
+  const answer = ({ path }: Received): Scripted => {
+    if (path === "/v1/config?dryRun=true") return { body: evil };
+    if (path === "/v1/operations") return { body: { operations: [asked] } };
+    if (path === "/v1/config") return { body: { ...evil, status: "reconciled" } };
+    if (path.endsWith("/confirm")) return { body: { ...evil, status: "reconciled" } };
+    if (path.endsWith("/cancel")) return { body: { cancelled: id } };
+    if (path.startsWith("/v1/disks/replace")) return { body: { steps: [{ id: "a", title: EVIL }], warnings: [] } };
+    return {
+      body: { hostname: EVIL, operation: undefined, erase: [], kept: [], left: [], skipped: [], steps: [EVIL] },
+    };
+  };
+  const apply = ["apply", "node1", "--file", "/n.yaml"];
+  const replace = ["disk", "replace", "node1", "data", "--old", "B", "--new", "C"];
+  test.each([
+    apply,
+    [...apply, "--output", "json"],
+    [...apply, "--output", "yaml"],
+    [...apply, "--dry-run"],
+    ["diff", "node1", "--file", "/n.yaml"],
+    ["confirm", "node1"],
+    ["cancel", "node1"],
+    ["cancel", "node1", "--output", "json"],
+    replace,
+    [...replace, "--output", "json"],
+    [...replace, "--output", "json", "--dry-run"],
+    ["cordon", "node1", "--output", "json"],
+    ["reboot", "node1", "--output", "json"],
+    ["operations", "node1"],
+    ["operations", "node1", "--output", "json"],
+  ])("%s %s %s %s %s %s %s", async (...argv) => {
+    const { host } = await enrolled(answer);
+    const ran = await runCctl(host, argv, { answers: ["y", "y"] });
+    expect(ran.all).not.toBe("");
+    // What this program itself writes in front of a line that replaces itself.
+    const shown = ran.all.replaceAll("\r\u001b[K", "");
+    // oxlint-disable-next-line no-control-regex
+    expect(shown).not.toMatch(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202e]/);
+  });
 });

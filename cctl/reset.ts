@@ -6,7 +6,7 @@ import type { Arguments } from "./arguments.ts";
 import { type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { followAs } from "./follow.ts";
-import { printable } from "./printable.ts";
+import { jsonPrintable, printable } from "./printable.ts";
 
 export const resetCommand: CctlCommand = {
   words: ["reset"],
@@ -41,7 +41,7 @@ async function reset(context: Context, given: Arguments): Promise<Result<number,
   const isText = context.output === "text";
   if (isText) context.io.out(formatPlan(client.value.label, plan));
   if (isDry) {
-    if (!isText) context.io.out(`${planned.value.body.trimEnd()}\n`);
+    if (!isText) context.io.out(`${jsonPrintable(planned.value.body.trimEnd())}\n`);
     return ok(exitStatus.done);
   }
   const typed = confirmed ?? (await context.io.ask?.(`type ${printable(plan.hostname)} to reset it: `));
@@ -51,7 +51,7 @@ async function reset(context: Context, given: Arguments): Promise<Result<number,
     return fail("declined", `that is not ${printable(plan.hostname)}, so nothing was done`);
   const answer = await client.value.post("/v1/lifecycle/reset", { ...body, confirm: typed.trim() });
   if (!answer.ok) return answer;
-  if (!isText) context.io.out(`${answer.value.body.trimEnd()}\n`);
+  if (!isText) context.io.out(`${jsonPrintable(answer.value.body.trimEnd())}\n`);
   const { operation } = answer.value.json as ResetAnswer;
   const followed = operation === undefined ? ok(undefined) : await followReset(context, client.value, operation);
   if (!followed.ok) return followed;

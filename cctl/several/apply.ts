@@ -230,7 +230,8 @@ async function restartAll(
     return ok(exitStatus.done);
   }
   for (const { node, answer } of done) {
-    const restarted = answer.restarted.length === 0 ? "nothing restarted" : `restarted ${answer.restarted.join(", ")}`;
+    const restarted =
+      answer.restarted.length === 0 ? "nothing restarted" : `restarted ${printable(answer.restarted.join(", "))}`;
     context.io.out(`${printable(node.label)}: applied, ${printable(restarted)}\n`);
   }
   return ok(exitStatus.done);

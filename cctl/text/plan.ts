@@ -27,9 +27,9 @@ export function planText(answer: ApplyAnswer, label: string, paint: Paint): stri
 
 function fieldLine({ path, class: kind, old, new: wanted }: FieldChange, paint: Paint): string {
   const shown = printable(path);
-  if (old === undefined) return paint(`  + ${shown}`, "green") + ` (${kind})${value(wanted)}`;
-  if (wanted === undefined) return paint(`  - ${shown}`, "red") + ` (${kind})${value(old)}`;
-  return paint(`  ~ ${shown}`, "yellow") + ` (${kind})${value(old)} →${value(wanted)}`;
+  if (old === undefined) return paint(`  + ${shown}`, "green") + ` (${printable(kind)})${value(wanted)}`;
+  if (wanted === undefined) return paint(`  - ${shown}`, "red") + ` (${printable(kind)})${value(old)}`;
+  return paint(`  ~ ${shown}`, "yellow") + ` (${printable(kind)})${value(old)} →${value(wanted)}`;
 }
 
 /** Large values are in the files' diffs, and certificates nobody reads; here a scalar says enough. */
