@@ -7,6 +7,7 @@ import type { Finding } from "../kit/finding.ts";
 import type { Advertisement } from "../k0s/vip/parse.ts";
 import type { Link, MachineFacts } from "./facts.ts";
 import type { PlanningCode } from "./finding-codes.ts";
+import type { ResolvedName } from "./secrets.ts";
 import { boundaryAddresses, familyOf, isSameAddress, rangesOverlap, recordAddresses, vrrpLink } from "./addresses.ts";
 import { defaultRoute, globalAddresses, isNic } from "./facts.ts";
 import { splitEndpoint } from "../wireguard/endpoints.ts";
@@ -18,8 +19,10 @@ export interface Probes {
   readonly holders?: readonly string[];
   /** VRRP heard for four seconds on its link; absent where it could not be heard. */
   readonly heard?: readonly Pick<Advertisement, "from" | "virtualRouterId">[];
-  /** Peers of overlays that are named, with what their names lead to. */
-  readonly overlayEndpoints?: readonly { readonly name: string; readonly addresses: readonly string[] }[];
+  /** Peers of overlays that are named. */
+  readonly overlayEndpoints?: readonly ResolvedName[];
+  /** Servers of secrets that are named, where there is an overlay that may lead to them. */
+  readonly secretServers?: readonly ResolvedName[];
   /** `10.0.0.9:6443`: an API server is there already. */
   readonly answering: readonly string[];
   /** Addresses of a cluster.endpoint that is a name; absent when it is an address. */

@@ -125,10 +125,10 @@ function lintRole(document: Document): Finding[] {
 }
 
 /** Volumes are opened before the overlay is up, so that what lies behind it is out of their reach. */
-function lintLateSecrets({ document, secrets }: BootstrapInput): Finding[] {
+function lintLateSecrets({ document, secrets, probes }: BootstrapInput): Finding[] {
   return secrets
     .filter(({ path, source }) => path.startsWith("luks") && source.url !== undefined)
-    .filter(({ source }) => isBehindOverlay(source.url ?? "", document))
+    .filter(({ source }) => isBehindOverlay(source.url ?? "", document, probes.secretServers))
     .map(({ path }) => ({
       severity: "error",
       code: "secret-too-late",
@@ -142,9 +142,12 @@ function lintLateSecrets({ document, secrets }: BootstrapInput): Finding[] {
 function splitSecrets({
   document,
   secrets,
+  probes,
 }: BootstrapInput): readonly [readonly NamedSecret[], readonly NamedSecret[]] {
   const isLater = ({ path, source }: NamedSecret): boolean =>
-    source.url !== undefined && !path.startsWith("wireguard") && isBehindOverlay(source.url, document);
+    source.url !== undefined &&
+    !path.startsWith("wireguard") &&
+    isBehindOverlay(source.url, document, probes.secretServers);
   return [secrets.filter((secret) => !isLater(secret)), secrets.filter(isLater)];
 }
 

@@ -47,6 +47,14 @@ describe("judging an attempt", () => {
     expect(isBehindOverlay("https://10.20.1.1/token", document)).toBe(true);
     expect(isBehindOverlay("https://192.0.2.1/token", document)).toBe(false);
     expect(isBehindOverlay("https://vault.example/token", document)).toBe(false);
+    const named = (...addresses: string[]) =>
+      isBehindOverlay("https://vault.example/token", document, [{ name: "vault.example", addresses }]);
+    expect([named("10.20.1.1"), named("10.20.1.1", "192.0.2.1"), named("192.0.2.1"), named()]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
   });
 });
 

@@ -5,7 +5,7 @@
 import type { AppError } from "../kit/app-error.ts";
 import type { Document } from "../config/document.ts";
 import { appError } from "../kit/app-error.ts";
-import { familyOf, rangesOverlap } from "./addresses.ts";
+import { rangesOverlap } from "./addresses.ts";
 
 export type Attempt =
   | { readonly kind: "value"; readonly text: string }
@@ -53,13 +53,25 @@ export function shownUrl(url: string): string {
   return parsed === null ? "the given URL" : `${parsed.protocol}//${parsed.host}${parsed.pathname}`;
 }
 
-/** Is this host only to be reached through an overlay of the document? Then it is asked after the overlay is up. */
-export function isBehindOverlay(url: string, document: Document): boolean {
+/** A name, with what it leads to. */
+export interface ResolvedName {
+  readonly name: string;
+  readonly addresses: readonly string[];
+}
+
+/**
+ * Is this host only to be reached through an overlay of the document? Then it is asked after the overlay is up. A name
+ * is where all that it leads to is; one that leads nowhere is taken for one outside.
+ */
+export function isBehindOverlay(url: string, document: Document, names: readonly ResolvedName[] = []): boolean {
   const host = (URL.parse(url)?.hostname ?? "").replace(/^\[|\]$/g, "");
-  if (!/^[0-9.]+$/.test(host) && !host.includes(":")) return false;
-  return document.wireguard.some((overlay) =>
-    [...overlay.address, ...overlay.peers.flatMap((peer) => peer.allowedIPs)].some(
-      (range) => !range.endsWith("/0") && familyOf(range) === familyOf(host) && rangesOverlap(range, host),
-    ),
-  );
+  const isAddress = /^[0-9.]+$/.test(host) || host.includes(":");
+  const addresses = isAddress ? [host] : (names.find(({ name }) => name === host)?.addresses ?? []);
+  const ranges = document.wireguard.flatMap(({ address, peers }) => [
+    ...address,
+    ...peers.flatMap(({ allowedIPs }) => allowedIPs),
+  ]);
+  const isInside = (address: string): boolean =>
+    ranges.some((range) => !range.endsWith("/0") && rangesOverlap(range, address));
+  return addresses.length > 0 && addresses.every(isInside);
 }

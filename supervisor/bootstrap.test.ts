@@ -3,6 +3,8 @@ import type { Source } from "../config/source.ts";
 import type { FakeHost } from "../test/support/fake-host.ts";
 import { createHash } from "node:crypto";
 import { findDocument } from "../config/driver.ts";
+import { parseDocument } from "../config/load.ts";
+import { secretFields } from "../config/secrets.ts";
 import { appError } from "../kit/app-error.ts";
 import { err, ok } from "../kit/result.ts";
 import { fakeCluster } from "../test/support/fake-cluster.ts";
@@ -11,7 +13,7 @@ import { realRandom } from "../host/random.ts";
 import { MachineDied } from "../test/support/fake-host.ts";
 import { fakeK0s } from "../test/support/fake-k0s.ts";
 import { machine } from "../test/machines/machines.ts";
-import { bootstrap } from "./bootstrap.ts";
+import { bootstrap, inspectAndPlan } from "./bootstrap.ts";
 import { consentOf, giveConsent } from "./own-consent.ts";
 import {
   paths,
@@ -266,6 +268,35 @@ raid:
       expect(await bootstrap(services(of))).toBe(0);
     });
   });
+
+  test.each(["10.9.0.1", "tokens.example.net"])(
+    "a token at %s, which only the overlay reaches: it was waited for before there was an overlay",
+    async (server) => {
+      const text = `role: worker
+join: { tokenFrom: { url: "https://${server}/t", waitFor: 30m } }
+wireguard:
+  - name: wg0
+    address: 10.9.0.2/24
+    privateKeyFrom: { url: "https://keys.example.net/k" }
+    peers: [{ publicKey: "oaz/T6GntS+g8BFaovEUO64kxo89I2d5WO77wRV9RH4=", allowedIPs: [10.9.0.1/32] }]
+`;
+      const of = world(text);
+      of.host.programs.set(
+        "getent",
+        ({ argv }) => `${argv[2] === "keys.example.net" ? "192.0.2.1" : "10.9.0.1"} STREAM\n`,
+      );
+      const { document } = parseDocument(text, { nowMs: 0 });
+      if (document === undefined) throw new Error("no document");
+      const planned = await inspectAndPlan(services(of), document, "", secretFields(document));
+      if (!planned.ok) throw new Error(planned.error.message);
+      const steps = planned.value.plan.steps.map(({ id, title }) => `${id}: ${title}`);
+      const at = (step: string): number => steps.findIndex((each) => each.startsWith(step));
+      expect(steps[at("secrets:")]).toBe("secrets: get wireguard[wg0].privateKeyFrom");
+      expect(steps[at("secrets:overlay:")]).toBe("secrets:overlay: get join.tokenFrom through the overlay");
+      expect(at("wireguard:wg0:")).toBeLessThan(at("secrets:overlay:"));
+      expect(at("secrets:overlay:")).toBeLessThan(at("k0s:install:"));
+    },
+  );
 
   test("a disk that holds data stops it before the first change, named on the console; a corrected document goes on", async () => {
     const of = world(plain);

@@ -1,11 +1,13 @@
 /** Asks the network, before anything is decided, whether what the document wants is there already. Changes nothing. */
 import type { Document } from "../../config/document.ts";
+import { secretFields } from "../../config/secrets.ts";
 import type { Host } from "../../kit/ports.ts";
 import { hearAdvertisements, whoAnswers } from "../../k0s/vip/driver.ts";
 import { splitEndpoint } from "../../wireguard/endpoints.ts";
 import { ownAddressOn, vrrpLink } from "../addresses.ts";
 import type { Network } from "../facts.ts";
 import type { Probes } from "../lint.ts";
+import type { ResolvedName } from "../secrets.ts";
 
 /**
  * At most a few seconds. `isFounding`: neither does it join, nor did k0s of this very node ever start; then it is asked
@@ -17,11 +19,16 @@ export async function probeNetwork(
   network: Network,
   isFounding: boolean,
 ): Promise<Probes> {
-  const [endpointAddresses, overlayEndpoints] = await Promise.all([
+  const [endpointAddresses, overlayEndpoints, secretServers] = await Promise.all([
     resolveEndpoint(host, document),
-    resolvePeers(host, document),
+    resolveNames(host, peerNames(document)),
+    resolveNames(host, secretServerNames(document)),
   ]);
-  const resolved = { overlayEndpoints, ...(endpointAddresses === undefined ? {} : { endpointAddresses }) };
+  const resolved = {
+    overlayEndpoints,
+    ...(endpointAddresses === undefined ? {} : { endpointAddresses }),
+    ...(secretServers.length === 0 ? {} : { secretServers }),
+  };
   const vip = document.ha.virtualIP?.split("/")[0];
   if (!document.ha.enabled || vip === undefined || !isFounding) return { answering: [], ...resolved };
   const targets = [vip, ...document.ha.unicastPeers].flatMap((address) =>
@@ -55,14 +62,19 @@ async function resolveEndpoint(host: Host, { ha, cluster }: Document): Promise<r
   return resolveName(host, endpoint);
 }
 
+const peerNames = ({ wireguard }: Document): readonly string[] =>
+  wireguard.flatMap(({ peers }) => peers.flatMap(({ endpoint }) => splitEndpoint(endpoint ?? "")?.host ?? []));
+
+/** Without an overlay they are where they are. */
+const secretServerNames = (document: Document): readonly string[] =>
+  document.wireguard.length === 0
+    ? []
+    : secretFields(document).flatMap(({ source }) => URL.parse(source?.url ?? "")?.hostname ?? []);
+
 /** Those that resolve: an overlay comes up with the others too. */
-async function resolvePeers(host: Host, { wireguard }: Document): Promise<NonNullable<Probes["overlayEndpoints"]>> {
-  const names = wireguard
-    .flatMap(({ peers }) => peers.map(({ endpoint }) => splitEndpoint(endpoint ?? "")?.host))
-    .filter((name): name is string => name !== undefined && isName(name));
-  return Promise.all(
-    [...new Set(names)].map(async (name) => ({ name, addresses: await resolveName(host, name, 5_000) })),
-  );
+async function resolveNames(host: Host, hosts: readonly string[]): Promise<readonly ResolvedName[]> {
+  const names = new Set(hosts.filter(isName));
+  return Promise.all([...names].map(async (name) => ({ name, addresses: await resolveName(host, name, 5_000) })));
 }
 
 /** Whatever speaks there, even a broken TLS, is somebody. */

@@ -89,6 +89,19 @@ test("whoever joins, or began once, asks nobody: the answers would be its own cl
   expect(asked(host)).toEqual([]);
 });
 
+test("names of servers of secrets are resolved where they may be behind an overlay, and nowhere else", async () => {
+  const join = { tokenFrom: { url: "https://tokens.example.net/t" } };
+  const wg0 = { name: "wg0", address: ["10.9.0.1/24"], nodeAddress: false, generateKey: true, peers: [] };
+  const document = makeDocument({ role: "worker", join, wireguard: [wg0] });
+  const host = network6443([]);
+  expect((await probeNetwork(host, document, network, false)).secretServers).toEqual([
+    { name: "tokens.example.net", addresses: ["10.0.0.50"] },
+  ]);
+  const bare = network6443([]);
+  await probeNetwork(bare, makeDocument({ role: "worker", join }), network, false);
+  expect(asked(bare)).toEqual([]);
+});
+
 test("names are resolved: of the endpoint, and of peers of overlays, each once", async () => {
   const host = network6443([]);
   const peer = { publicKey: "k", allowedIPs: [] };
