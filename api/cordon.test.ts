@@ -169,6 +169,17 @@ describe("POST /v1/lifecycle/drain", () => {
     api.state.operations.begin({ kind: "apply", requester: { kind: "local" }, version: "1", atMs: 1 });
     const busy = await api.call("POST", "/v1/lifecycle/drain", { json: { node: "w1" } });
     expect([busy.status, busy.json["reason"], kube.drains]).toEqual([409, "busy", 0]);
+    expect(busy.json["error"]).toEndWith("(apply) is running; wait for it");
+  });
+
+  test("an apply that waits to be confirmed is confirmed or cancelled; to wait for it, as was said, would undo it", async () => {
+    const { api } = await controller();
+    const open = api.state.operations.begin({ kind: "apply", requester: { kind: "local" }, version: "1", atMs: 1 });
+    if (!open.ok) throw new Error("busy");
+    api.state.operations.phase(open.value.id, "awaiting-confirmation", 2);
+    const says = `operation ${open.value.id} (apply) waits to be confirmed; confirm or cancel it first`;
+    const drained = await api.call("POST", "/v1/lifecycle/drain", { json: { node: "w1" } });
+    expect([drained.status, drained.json["error"], drained.json["operation"]]).toEqual([409, says, open.value.id]);
   });
 
   test("somebody else's cordon stays theirs", async () => {

@@ -65,7 +65,9 @@ describe("POST /v1/disks/replace", () => {
   });
 
   test("busy, not in service, unreadable disks, a body of another shape, too low a role", async () => {
-    const busy = replacing({ begin: () => ({ kind: "busy", operation: "op0" }) });
+    const busy = replacing({
+      begin: () => ({ kind: "busy", operation: "op0", message: "operation op0 (apply) is running; wait for it" }),
+    });
     const first = await (await fakeApi({ disks: busy.disks })).call("POST", "/v1/disks/replace", { json: body });
     expect([first.status, first.json["operation"]]).toEqual([409, "op0"]);
     const statuses = { "no-baseline": 409, lsblk: 503 };

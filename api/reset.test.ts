@@ -122,6 +122,19 @@ describe("POST /v1/lifecycle/reset", () => {
     expect([busy.status, busy.json["reason"], busy.json["operation"]]).toEqual([409, "busy", operation?.id]);
   });
 
+  test("while an apply waits to be confirmed it is refused with the way out, and nothing was begun", async () => {
+    const { api, host, state } = await node();
+    const open = state.operations.begin({ kind: "apply", requester: { kind: "local" }, version: "1", atMs: 1 });
+    if (!open.ok) throw new Error("busy");
+    state.operations.phase(open.value.id, "awaiting-confirmation", 2);
+    const busy = await api.call("POST", route, { json: { confirm: "node1", destroyCluster: true } });
+    expect([busy.status, busy.json["error"]]).toEqual([
+      409,
+      `operation ${open.value.id} (apply) waits to be confirmed; confirm or cancel it first`,
+    ]);
+    expect(host.text(paths.resetIntent)).toBeUndefined();
+  });
+
   test("a reset that can't be begun leaves neither intent nor an operation that runs for ever", async () => {
     const { api, host, state } = await node();
     host.unitTable.delete("corium-reset.service");

@@ -60,6 +60,13 @@ export interface Operation {
 export const isOver = (phase: OperationPhase): boolean =>
   phase === "succeeded" || phase === "failed" || phase === "rolled-back" || phase === "cancelled";
 
+/** To whoever wants to begin another one. */
+export function inTheWay({ id, kind, phase }: Pick<Operation, "id" | "kind" | "phase">): string {
+  const isWaiting = phase === "awaiting-confirmation";
+  const what = isWaiting ? "waits to be confirmed; confirm or cancel it first" : "is running; wait for it";
+  return `operation ${id} (${kind}) ${what}`;
+}
+
 export interface EventRecord {
   readonly seq: number;
   readonly atMs: number;

@@ -21,7 +21,7 @@ import type { ReplacePlan, ReplaceRequest } from "../provision/replace-plan.ts";
 import { planReplacement } from "../provision/replace-plan.ts";
 import { replaceExecutors } from "../provision/storage/driver.ts";
 import { readArrays } from "../raid/driver.ts";
-import type { OperationStep, Requester } from "../state/model.ts";
+import { inTheWay, type OperationStep, type Requester } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import type { Replacement } from "../state/replacements.ts";
 import { wantedArray } from "./array-watch.ts";
@@ -41,7 +41,7 @@ export interface DiskReplacing {
 
 export type Begun =
   | { readonly kind: "begun"; readonly operation: string; readonly finished: Promise<void> }
-  | { readonly kind: "busy"; readonly operation: string };
+  | { readonly kind: "busy"; readonly operation: string; readonly message: string };
 
 /** What would be done, or why not. */
 export async function planReplace(
@@ -90,7 +90,10 @@ export function beginReplace(
   if (replaced === undefined) throw new Error("a refused plan was begun");
   const atMs = host.clock.nowMs();
   const operation = state.operations.begin({ kind: "disk-replace", requester, version, atMs });
-  if (!operation.ok) return { kind: "busy", operation: operation.error.running.id };
+  if (!operation.ok) {
+    const { running } = operation.error;
+    return { kind: "busy", operation: running.id, message: inTheWay(running) };
+  }
   const { isWipeAllowed } = request;
   const replacement = state.replacements.begin({ ...replaced, isWipeAllowed, begunAtMs: atMs });
   const { id } = operation.value;

@@ -4,7 +4,7 @@ import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import { drainNode, setCordon } from "../k0s/nodes/driver.ts";
 import type { ClusterNode } from "../k0s/nodes/model.ts";
-import type { Requester } from "../state/model.ts";
+import { inTheWay, type Requester } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import { nameOf } from "../state/requester.ts";
 
@@ -16,7 +16,7 @@ export interface DrainPorts {
 }
 
 export type BegunDrain =
-  | { readonly kind: "busy"; readonly operation: string }
+  | { readonly kind: "busy"; readonly operation: string; readonly message: string }
   /** `ended`: for those who wait. */
   | { readonly kind: "begun"; readonly operation: string; readonly ended: Promise<void> };
 
@@ -29,7 +29,10 @@ export function beginDrain({ host, state, version }: DrainPorts, node: ClusterNo
   const now = (): number => host.clock.nowMs();
   const steps = Object.values(STEPS).map((step) => ({ ...step, state: "pending" as const }));
   const begun = state.operations.begin({ kind: "drain", requester, version, steps, atMs: now() });
-  if (!begun.ok) return { kind: "busy", operation: begun.error.running.id };
+  if (!begun.ok) {
+    const { running } = begun.error;
+    return { kind: "busy", operation: running.id, message: inTheWay(running) };
+  }
   const { id } = begun.value;
   const run = async (
     step: (typeof STEPS)[keyof typeof STEPS],

@@ -5,7 +5,7 @@ import type { Paths } from "../kit/paths.ts";
 import type { Result } from "../kit/result.ts";
 import { ok } from "../kit/result.ts";
 import { mayLeave } from "../provision/reset/standing.ts";
-import type { OperationStep, Requester } from "../state/model.ts";
+import { inTheWay, type OperationStep, type Requester } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import { nameOf } from "../state/requester.ts";
 import { isErasing, removeResetFiles, RESET_UNIT, writeResetIntent } from "./reset-files.ts";
@@ -55,9 +55,9 @@ export function createResetService(input: ResetServiceInput): ResetService {
       }));
       const begun = state.operations.begin({ kind: "reset", requester, version, steps, atMs });
       if (!begun.ok) {
-        const { id, kind } = begun.error.running;
-        const error: AppError = { code: "busy", message: `operation ${id} (${kind}) is running; wait for it` };
-        return { ok: false, error: { ...error, operation: id } };
+        const { running } = begun.error;
+        const error: AppError = { code: "busy", message: inTheWay(running) };
+        return { ok: false, error: { ...error, operation: running.id } };
       }
       const { id } = begun.value;
       const give = async (error: AppError): Promise<Result<never, AppError>> => {

@@ -102,7 +102,7 @@ async function drain(context: Context): Promise<Response> {
   }
   const begun = beginDrain(services, node, requester);
   if (begun.kind === "busy") {
-    return problem(409, `operation ${begun.operation} is running; wait for it`, {
+    return problem(409, begun.message, {
       reason: "busy",
       operation: begun.operation,
     });

@@ -51,7 +51,7 @@ async function replace({ services, body, query, requester }: RouteContext<Body>)
   if (dryRun.value) return json(200, answer);
   const begun = services.disks.begin(request, planned.value, requester);
   if (begun.kind === "busy")
-    return problem(409, `operation ${begun.operation} is running; wait for it`, {
+    return problem(409, begun.message, {
       reason: "busy",
       operation: begun.operation,
     });

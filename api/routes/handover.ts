@@ -51,8 +51,7 @@ async function handover({ services, query, requester }: RouteContext<Body>): Pro
   if (dryRun.value) return json(200, answer);
   const begun = beginHandover(dependencies, planned.plan, requester);
   const { operation } = begun;
-  if (begun.kind === "busy")
-    return problem(409, `operation ${operation} is running; wait for it`, { reason: "busy", operation });
+  if (begun.kind === "busy") return problem(409, begun.message, { reason: "busy", operation });
   if (begun.kind === "changed")
     return problem(409, "somebody changed the node in between; look at the plan again", {
       reason: "changed-in-between",

@@ -1,4 +1,4 @@
-import type { OperationKind } from "../../state/model.ts";
+import { inTheWay, type OperationKind } from "../../state/model.ts";
 import { json, problem } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
 
@@ -38,10 +38,8 @@ async function leave({ services, requester }: RouteContext, way: Way): Promise<R
   const begun = state.operations.begin({ kind: way, requester, version: services.version, atMs });
   // A bootstrap that only waits is no reason: it waits again after the boot.
   if (!begun.ok && (WAITED_FOR.includes(begun.error.running.kind) || bootstrap === "running")) {
-    const { id, kind, phase } = begun.error.running;
-    const isWaiting = phase === "awaiting-confirmation";
-    const what = isWaiting ? "waits to be confirmed; confirm or cancel it first" : "is running; wait for it";
-    return problem(409, `operation ${id} (${kind}) ${what}`, { reason: "busy", operation: id });
+    const { running } = begun.error;
+    return problem(409, inTheWay(running), { reason: "busy", operation: running.id });
   }
   state.events.add({ atMs, kind: way, severity: "info", message: `the machine ${WAYS[way].says} on request` });
   void leaveSoon(services, way, begun.ok ? begun.value.id : undefined);

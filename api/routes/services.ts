@@ -1,3 +1,4 @@
+import { inTheWay } from "../../state/model.ts";
 import type { ServiceAnswer, ServicesAnswer } from "../contract.ts";
 import { json, problem, sentence } from "../problem.ts";
 import type { Route, RouteContext } from "../route.ts";
@@ -73,7 +74,7 @@ async function restart({ services, params }: RouteContext): Promise<Response> {
   }
   const running = services.state.operations.running();
   if (running !== undefined) {
-    return problem(409, `operation ${running.id} (${running.kind}) is running; wait for it`, {
+    return problem(409, inTheWay(running), {
       reason: "busy",
       operation: running.id,
     });

@@ -28,7 +28,7 @@ import { handEditDiff } from "../hand-edit.ts";
 import { secretFingerprints } from "../input-hash.ts";
 import { newBaseline } from "../new-baseline.ts";
 import type { NodeFacts } from "../plan.ts";
-import type { ApplyDependencies } from "../service/model.ts";
+import { type ApplyDependencies, busy } from "../service/model.ts";
 import { recordTogether } from "../transaction.ts";
 
 export interface AdoptRequest {
@@ -77,9 +77,7 @@ export async function adoptBaseline(dependencies: ApplyDependencies, request: Ad
   const begun = state.operations.begin({ kind: "baseline-adopt", requester, version: dependencies.version, atMs });
   if (!begun.ok) {
     const { running } = begun.error;
-    return refused(409, "busy", `operation ${running.id} (${running.kind}) is not over yet; wait for it`, {
-      operation: running.id,
-    });
+    return busy(running);
   }
   const operation = begun.value.id;
   const recorded = await record(dependencies, request, { ...found.value, document });

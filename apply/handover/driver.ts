@@ -8,7 +8,7 @@ import { ok, type Result } from "../../kit/result.ts";
 import { mountPointsOf } from "../../config/mount-points.ts";
 import { waitForMembers } from "../../k0s/cluster/driver.ts";
 import { isUp, service, waitUntilReady } from "../../k0s/service/driver.ts";
-import type { Requester } from "../../state/model.ts";
+import { inTheWay, type Requester } from "../../state/model.ts";
 import { missingMount, NOT_MOUNTED } from "../undo/driver.ts";
 import { baselineWithout } from "./baseline.ts";
 import { type HandoverDependencies, type HandoverPlan, nodeOf, whereIs } from "./look/driver.ts";
@@ -26,7 +26,7 @@ type Step = (typeof STEPS)[keyof typeof STEPS];
 export const HANDOVER_STEPS: readonly Step[] = Object.values(STEPS);
 
 export type BegunHandover =
-  | { readonly kind: "busy"; readonly operation: string }
+  | { readonly kind: "busy"; readonly operation: string; readonly message: string }
   /** It was planned on something else than what the node is now. */
   | { readonly kind: "changed"; readonly operation: string }
   /** `ended`: for those who wait. */
@@ -42,7 +42,10 @@ export function beginHandover(
   const steps = HANDOVER_STEPS.map((step) => ({ ...step, state: "pending" as const }));
   const atMs = host.clock.nowMs();
   const begun = state.operations.begin({ kind: "handover", requester, version, steps, atMs });
-  if (!begun.ok) return { kind: "busy", operation: begun.error.running.id };
+  if (!begun.ok) {
+    const { running } = begun.error;
+    return { kind: "busy", operation: running.id, message: inTheWay(running) };
+  }
   const { id } = begun.value;
   // Only from here on nobody else changes the node.
   if (state.baseline.get()?.document.id !== plan.document || state.handover.done() !== undefined) {

@@ -4,7 +4,7 @@ import type { Document } from "../../config/document.ts";
 import type { Finding } from "../../kit/finding.ts";
 import type { Paths } from "../../kit/paths.ts";
 import type { Host } from "../../kit/ports.ts";
-import type { Baseline, Operation, Requester } from "../../state/model.ts";
+import { type Baseline, inTheWay, type Operation, type Requester } from "../../state/model.ts";
 import type { State } from "../../state/open.ts";
 import type { ApplyPlan } from "../plan.ts";
 import type { NewCa } from "../undo/model.ts";
@@ -59,11 +59,8 @@ export const refused = (
   body: { error, reason, ...more },
 });
 
-export function busy({ id, kind, phase }: Pick<Operation, "id" | "kind" | "phase">): Refused {
-  const isWaiting = phase === "awaiting-confirmation";
-  const what = isWaiting ? "waits to be confirmed; confirm or cancel it first" : "is not over yet";
-  return refused(409, "busy", `operation ${id} (${kind}) ${what}`, { operation: id });
-}
+export const busy = (running: Pick<Operation, "id" | "kind" | "phase">): Refused =>
+  refused(409, "busy", inTheWay(running), { operation: running.id });
 
 /** One that the gate let through. */
 export interface Work {

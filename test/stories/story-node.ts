@@ -142,7 +142,7 @@ export async function startStoryNode(): Promise<StoryNode> {
     }),
     disks: {
       plan: async () => fail("no-baseline", "this node has no arrays"),
-      begin: () => ({ kind: "busy", operation: "none" }),
+      begin: () => ({ kind: "busy", operation: "none", message: "operation none (apply) is running; wait for it" }),
     },
   };
   const listener = await listenOnTls({

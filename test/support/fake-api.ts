@@ -103,7 +103,7 @@ export async function fakeApi(options: FakeHostOptions & Partial<ApiServices> = 
     volumes: nodeVolumes(fake, state),
     disks: {
       plan: async () => err({ code: "no-baseline", message: "this node has no arrays" }),
-      begin: () => ({ kind: "busy", operation: "none" }),
+      begin: () => ({ kind: "busy", operation: "none", message: "operation none (apply) is running; wait for it" }),
     },
     ...options,
   };
