@@ -52,7 +52,7 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   const file = given.flags.get("file");
   const isPrevious = given.flags.has("previous");
   if ((file === undefined) !== isPrevious) return fail("usage", "apply needs either --file FILE or --previous");
-  const own = file === undefined ? undefined : await readDocument(context, file);
+  const own = file === undefined ? undefined : await readDocument(context, file, "node in service");
   if (own !== undefined && !own.ok) return own;
   const client = await clientFor(context, given.positionals[0] ?? "");
   if (!client.ok) return client;
@@ -149,7 +149,7 @@ async function finish(context: Context, client: Client, done: ApiAnswer): Promis
 
 async function diff(context: Context, given: Arguments): Promise<Result<number, AppError>> {
   const file = given.flags.get("file");
-  const document = file === undefined ? undefined : await readDocument(context, file);
+  const document = file === undefined ? undefined : await readDocument(context, file, "node in service");
   if (document !== undefined && !document.ok) return document;
   const client = await clientFor(context, given.positionals[0] ?? "");
   if (!client.ok) return client;

@@ -23,7 +23,7 @@ export const baselineCommand: CctlCommand = {
 async function adopt(context: Context, given: Arguments): Promise<Result<number, AppError>> {
   const file = given.flags.get("file");
   if (file === undefined) return fail("usage", "baseline adopt needs --file FILE");
-  const document = await readDocument(context, file);
+  const document = await readDocument(context, file, "node in service");
   if (!document.ok) return document;
   const client = await clientFor(context, given.positionals[0] ?? "");
   if (!client.ok) return client;

@@ -1,4 +1,5 @@
 /** The operator's document, checked by the node's own code before anything is sent anywhere. */
+import { ANY_TIME } from "../config/load.ts";
 import { type AppError, fail } from "../kit/app-error.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
 import { type Result, ok } from "../kit/result.ts";
@@ -13,11 +14,17 @@ export interface DocumentFile {
   readonly cluster?: string;
 }
 
-export async function readDocument(context: Context, file: string): Promise<Result<DocumentFile, AppError>> {
+/** `of`: for a node in service only the node can say which certificates it runs with although they have ended. */
+export async function readDocument(
+  context: Context,
+  file: string,
+  of: "new node" | "node in service",
+): Promise<Result<DocumentFile, AppError>> {
   const read = file === "-" ? ok(await context.io.readStdin()) : await context.files.readText(file);
   if (!read.ok) return fail("document", `${file} can't be read`, { cause: read.error });
   const shown = file === "-" ? "standard input" : file;
-  const { findings, document } = checkDocument(read.value, { file: shown, nowMs: context.clock.nowMs() });
+  const nowMs = of === "new node" ? context.clock.nowMs() : ANY_TIME;
+  const { findings, document } = checkDocument(read.value, { file: shown, nowMs });
   if (document === undefined || hasErrors(findings)) {
     return fail("document", `${shown} is not valid; nothing was sent`, {
       details: findings.flatMap((finding) => formatFinding(finding).split("\n")),

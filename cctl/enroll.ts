@@ -39,7 +39,7 @@ async function enroll(context: Context, given: Arguments): Promise<Result<number
     return fail("no-ca", `there is no operator CA in ${context.store.dir}`, { hint: "cctl pki init makes one" });
   }
   const file = given.flags.get("config");
-  const document = file === undefined ? undefined : await readDocument(context, file);
+  const document = file === undefined ? undefined : await readDocument(context, file, "new node");
   if (document !== undefined && !document.ok) return document;
   const wanted = given.flags.get("fingerprint");
   if (wanted !== undefined && !isFingerprint(wanted)) {

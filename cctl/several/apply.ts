@@ -29,7 +29,7 @@ export async function applyToSeveral(context: Context, given: Arguments): Promis
     const not = "none of --previous, --if-match and --confirm-within";
     return fail("usage", `apply of several controllers takes --file FILE, and ${not}`);
   }
-  const document = await readDocument(context, file);
+  const document = await readDocument(context, file, "node in service");
   if (!document.ok) return document;
   const blocks = blocksOf(document.value.text);
   if (!blocks.ok) return blocks;
