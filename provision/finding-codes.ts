@@ -135,6 +135,10 @@ export const PLANNING_CODES = {
     meaning: "a disk has sectors of a size that is not supported",
     cure: "take a disk with sectors of 512 or 4096 bytes",
   },
+  "not-bootable": {
+    meaning: "the firmware that has started this machine can't start it from that disk",
+    cure: "set the firmware to UEFI and start the medium again; or name a disk with sectors of 512 bytes",
+  },
   "disk-too-small": {
     meaning: "the disk is smaller than what has to be on it",
     cure: "take a larger disk: the message says how much is needed",

@@ -1,4 +1,5 @@
 /** A live system puts itself on the disk that the document names, and restarts from it. It never becomes a node. */
+import type { Host } from "../kit/ports.ts";
 import type { AppError } from "../kit/app-error.ts";
 import type { Result } from "../kit/result.ts";
 import type { ImageSource } from "../provision/install/model.ts";
@@ -10,7 +11,7 @@ import { readSiteAuthority } from "../config/driver.ts";
 import { formatFinding, hasErrors } from "../kit/finding.ts";
 import { SITE_AUTHORITY } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
-import { carriedArguments, planInstall } from "../provision/install/plan.ts";
+import { carriedArguments, type Firmware, planInstall } from "../provision/install/plan.ts";
 import { readMarks, releaseMounts } from "../provision/install/remains/driver.ts";
 import { createCarryOver } from "./carry-over.ts";
 import { obtainDocument, refusedBy } from "./obtain-document.ts";
@@ -110,8 +111,15 @@ export async function inspectAndPlanInstall(
     intents: state.journal.intents(),
     mayGiveUp: mayGiveUp(state),
     marks: await readMarks(host, inventory.value),
+    firmware: await readFirmware(host),
   });
   return ok(plan);
+}
+
+/** The kernel shows EFI's own folder where EFI has started it. */
+export async function readFirmware(host: Pick<Host, "files">): Promise<Firmware> {
+  const efi = await host.files.stat("/sys/firmware/efi");
+  return efi.ok && efi.value !== null ? "uefi" : "bios";
 }
 
 /** What this live system runs is what it installs. */

@@ -11,7 +11,7 @@ import { resolveDevice } from "../disks/select.ts";
 import { consentFor, offerDisks } from "../provision/install/offer.ts";
 import { carriedArguments, planInstall } from "../provision/install/plan.ts";
 import { readMarks } from "../provision/install/remains/driver.ts";
-import { readImage } from "./install.ts";
+import { readFirmware, readImage } from "./install.ts";
 
 export interface Judged {
   /** Errors: it would be refused. */
@@ -42,6 +42,7 @@ export function createInstaller(
       args: carriedArguments(cmdline.ok ? cmdline.value : ""),
       intents: state.journal.intents(),
       marks: await readMarks(host, inventory.value),
+      firmware: await readFirmware(host),
     });
   };
   return {

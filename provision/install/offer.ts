@@ -33,7 +33,10 @@ export interface InstallOffers {
   readonly canMirror: boolean;
 }
 
-export type OfferInput = Pick<InstallInput, "inventory" | "image" | "version" | "args" | "intents" | "marks">;
+export type OfferInput = Pick<
+  InstallInput,
+  "inventory" | "image" | "version" | "args" | "intents" | "marks" | "firmware"
+>;
 
 /** The very plan of an installation decides, asked for each disk with every consent given. */
 export function offerDisks(input: OfferInput): InstallOffers {

@@ -289,6 +289,14 @@ describe("install.mirror", () => {
     expect(layouts(pair({ logicalSectorBytes: 4096 }, { logicalSectorBytes: 4096 }))).toHaveLength(2);
   });
 
+  test("installed by a BIOS onto a disk with sectors of 4096 bytes: it never started", () => {
+    const large = inventory(disk("a", { logicalSectorBytes: 4096 }));
+    const [finding, ...more] = plan(large, { firmware: "bios" }).findings;
+    expect([finding?.code, finding?.path, more]).toEqual(["not-bootable", "install.disk", []]);
+    expect(finding?.hint).toContain("UEFI");
+    expect([codes(large, { firmware: "uefi" }), codes(inventory(disk("a")), { firmware: "bios" })]).toEqual([[], []]);
+  });
+
   test("one disk twice, under whatever name, is no mirror", () => {
     const twice = inventory(disk("a", { links: ["/dev/disk/by-id/a"] }));
     const install = { disk: "/dev/a", mirror: "/dev/disk/by-id/a", wipe: true };

@@ -47,7 +47,11 @@ export interface InstallInput {
   readonly mayGiveUp?: (disk: Disk) => boolean;
   /** By path, of disks whose table was being written when power was lost: the id that stands there. */
   readonly marks?: ReadonlyMap<string, string>;
+  /** What has started this machine. Absent: not known. */
+  readonly firmware?: Firmware;
 }
+
+export type Firmware = "bios" | "uefi";
 
 export interface InstallPlan {
   readonly steps: readonly InstallStep[];
@@ -82,6 +86,7 @@ export function planInstall(input: InstallInput): InstallPlan {
   const findings = [
     ...lintTargets(targets, install.wipe, input.inventory),
     ...lintSectors(targets),
+    ...lintFirmware(targets, input.firmware),
     ...lintPurposes(input.document, present(targets), input.inventory),
   ];
   const installation = bare(namedBy(targets) ?? begunOn(first.disk, input.intents) ?? input.uuid());
@@ -147,6 +152,21 @@ function lintSectors([first, second]: Targets): Finding[] {
   if (second === undefined || second.disk.logicalSectorBytes === first.disk.logicalSectorBytes) return [];
   const say = ({ disk }: Target): string => `${describeDisk(disk)} has sectors of ${disk.logicalSectorBytes} bytes`;
   return [refusal("sector-size", second.field, `${say(second)}, ${say(first)}`, "mirror onto a disk of the same kind")];
+}
+
+/** INT 13h, and all that GRUB has in front of its core, count in sectors of 512 bytes. */
+function lintFirmware(targets: Targets, firmware: Firmware | undefined): Finding[] {
+  if (firmware !== "bios") return [];
+  return present(targets)
+    .filter(({ disk }) => disk.logicalSectorBytes !== 512)
+    .map(({ field, disk }) =>
+      refusal(
+        "not-bootable",
+        field,
+        `${describeDisk(disk)} has sectors of ${disk.logicalSectorBytes} bytes, and a BIOS, which has started this machine, can't start from it`,
+        "set the firmware to UEFI and start the medium again; or name a disk with sectors of 512 bytes",
+      ),
+    );
 }
 
 /** The smaller disk decides; what the larger one has more is left free, so that each can replace the other. */
