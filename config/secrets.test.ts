@@ -111,6 +111,29 @@ describe("join tokens", () => {
     expect(judge(token("kubelet-bootstrap", { clusters, users }))).toEqual(["error value join.token"]);
   });
 
+  test("B088: what is wrong with it is said, of an inline one and of one from a source, and nothing of it", () => {
+    const whole = token("kubelet-bootstrap");
+    const clusters = [{ cluster: { "certificate-authority-data": "bm90IGEgY2VydA==" } }];
+    const users = [{ name: "kubelet-bootstrap", user: { token: "" } }];
+    for (const [text, why] of [
+      [`"${whole}"`, "it is not base64"],
+      [whole.slice(0, -9), "its end is missing"],
+      [whole.slice(0, -1), "its end is missing"],
+      [Buffer.from("hello world!").toString("base64"), "it does not hold a compressed kubeconfig"],
+      [token("admin"), "the kubeconfig in it is for none of kubelet-bootstrap, controller-bootstrap"],
+      [token("kubelet-bootstrap", { clusters }), "the kubeconfig in it names no server"],
+      [token("kubelet-bootstrap", { users }), "the kubeconfig in it holds no secret of a token"],
+      [whole, "it holds no cluster CA"],
+    ] as const) {
+      const { findings } = parseDocument(`role: worker\njoin: {token: '${text}'}\n`, { nowMs });
+      expect(findings.map(({ message }) => message)).toEqual([`this is no k0s join token: ${why}`]);
+      const secret = new Secret("join.tokenFrom", text);
+      const resolved = checkResolvedSecret("join.tokenFrom", secret, { role: "worker", nowMs });
+      expect(!resolved.ok && resolved.error.message).toBe(`join.tokenFrom is no k0s join token: ${why}`);
+      expect(JSON.stringify([findings, resolved])).not.toMatch(/0123456789abcdef|H4sI/);
+    }
+  });
+
   test("are read for their role and server", () => {
     expect(readJoinToken(token("kubelet-bootstrap"))).toMatchObject({
       role: "worker",

@@ -6,7 +6,7 @@ import { Secret } from "../kit/secret.ts";
 import { readCertificates } from "./certificate.ts";
 import type { Document, Role, SecretSource } from "./document.ts";
 import { isKey32 } from "./schema/wireguard.ts";
-import { readJoinToken, serverElsewhere } from "./token.ts";
+import { decodeJoinToken, serverElsewhere } from "./token.ts";
 
 /** Exactly one of inline and source. */
 export interface SecretField {
@@ -76,15 +76,15 @@ export function checkResolvedSecret(
   return name === "token" ? checkToken(path, text, context) : ok(undefined);
 }
 
+const TOKEN_HINT = { hint: "the one line that `cctl join-token` prints" };
+
 function checkToken(
   path: string,
   text: string,
   { role, endpoint, nowMs }: SecretContext,
 ): Result<string | undefined, AppError> {
-  const token = readJoinToken(text);
-  if (token === undefined) {
-    return fail("secret-form", `${path} is no k0s join token`, { hint: "the one line that `cctl join-token` prints" });
-  }
+  const token = decodeJoinToken(text);
+  if ("why" in token) return fail("secret-form", `${path} is no k0s join token: ${token.why}`, TOKEN_HINT);
   const wanted = role === "worker" ? "worker" : "controller";
   if (role !== undefined && token.role !== wanted) {
     return fail("secret-role", `${path} holds a token for a ${token.role}, this node is a ${role}`, {
@@ -92,7 +92,9 @@ function checkToken(
     });
   }
   const [authority] = readCertificates(token.certificateAuthority ?? "");
-  if (authority === undefined) return fail("secret-form", `${path} holds no cluster CA`);
+  if (authority === undefined) {
+    return fail("secret-form", `${path} is no k0s join token: it holds no cluster CA`, TOKEN_HINT);
+  }
   if (authority.validToMs < nowMs) {
     return fail("secret-expired", `the cluster CA in ${path} has expired`, {
       hint: "make a new token on a controller",

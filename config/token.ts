@@ -26,30 +26,42 @@ const ROLES: ReadonlyMap<string, JoinToken["role"]> = new Map([
 
 /** A k0s join token is base64 of gzip of a kubeconfig; undefined for anything else. Nothing of it is ever quoted. */
 export function readJoinToken(text: string): JoinToken | undefined {
+  const reading = decodeJoinToken(text);
+  return "why" in reading ? undefined : reading;
+}
+
+/** The token, or why it is none. */
+export function decodeJoinToken(text: string): JoinToken | { readonly why: string } {
   // Editors and `base64` wrap it, and what is stored is one line (k0s/fill.ts).
   const base64 = text.replace(/\s+/g, "");
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64) || base64.length % 4 !== 0) return undefined;
+  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(base64)) return { why: "it is not base64" };
   let kubeconfig: unknown;
   try {
     const plain = gunzipSync(Buffer.from(base64, "base64"), { maxOutputLength: 1024 * 1024 });
     const composed = composeYaml(plain.toString("utf8"), new LineCounter());
     const [document, ...others] = composed.kind === "composed" ? composed.documents : [];
-    if (document === undefined || others.length > 0 || document.errors.length > 0) return undefined;
+    if (document === undefined || others.length > 0 || document.errors.length > 0) return { why: NO_KUBECONFIG };
     kubeconfig = document.toJS({ maxAliasCount: 0 });
-  } catch {
-    return undefined;
+  } catch (thrown) {
+    // The checksum stands at the end.
+    const isCutOff = thrown instanceof Error && "code" in thrown && thrown.code === "Z_BUF_ERROR";
+    return { why: isCutOff ? "its end is missing" : NO_KUBECONFIG };
   }
+  if (base64.length % 4 !== 0) return { why: "its end is missing" };
   const server = getAt(kubeconfig, ["clusters", 0, "cluster", "server"]);
   const authority = getAt(kubeconfig, ["clusters", 0, "cluster", "certificate-authority-data"]);
   const role = ROLES.get(currentUser(kubeconfig) ?? "");
   const secret = getAt(kubeconfig, ["users", 0, "user", "token"]);
-  if (role === undefined || typeof server !== "string" || !isJoinUrl(server)) return undefined;
+  if (role === undefined) return { why: `the kubeconfig in it is for none of ${[...ROLES.keys()].join(", ")}` };
+  if (typeof server !== "string" || !isJoinUrl(server)) return { why: "the kubeconfig in it names no server" };
   const [shown, id] = typeof secret === "string" ? (/^([a-z0-9]{6})\.[a-z0-9]{16}$/.exec(secret) ?? []) : [];
-  if (shown === undefined || id === undefined) return undefined;
+  if (shown === undefined || id === undefined) return { why: "the kubeconfig in it holds no secret of a token" };
   const bearer = new Secret("join token", shown);
   const pem = typeof authority === "string" ? Buffer.from(authority, "base64").toString("utf8") : undefined;
   return { id, role, bearer, server, ...(pem === undefined ? {} : { certificateAuthority: pem }) };
 }
+
+const NO_KUBECONFIG = "it does not hold a compressed kubeconfig";
 
 const isJoinUrl = (text: string): boolean => /^https:\/\/[^\s/]+/.test(text) && URL.canParse(text);
 

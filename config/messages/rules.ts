@@ -198,7 +198,8 @@ export const ruleSays = {
   caExpired: (until: string): Problem =>
     problem("expired", `the CA expired on ${until}`, "put the new CA here, or check the clock"),
   caNotYet: (from: string): Problem => problem("expired", `the CA is valid only from ${from}`, "check the clock"),
-  tokenForm: (): Problem => problem("value", "this is no k0s join token", "the one line that `cctl join-token` prints"),
+  tokenForm: (why: string): Problem =>
+    problem("value", `this is no k0s join token: ${why}`, "the one line that `cctl join-token` prints"),
   tokenRole: (got: string, role: string): Problem =>
     problem(
       "value",

@@ -1,5 +1,5 @@
 import { ruleSays } from "../messages/rules.ts";
-import { readJoinToken, serverElsewhere } from "../token.ts";
+import { decodeJoinToken, serverElsewhere } from "../token.ts";
 import { readCertificates } from "../certificate.ts";
 import { checkExclusive, checkSource, type RuleContext } from "./rule.ts";
 
@@ -19,9 +19,9 @@ export function checkJoin(context: RuleContext): void {
 /** What can be known offline: its form, whom it lets in, and whether the CA in it is still valid. */
 function checkToken(context: RuleContext, text: string): void {
   const path = ["join", "token"];
-  const token = readJoinToken(text);
-  if (token === undefined) {
-    context.report(path, ruleSays.tokenForm());
+  const token = decodeJoinToken(text);
+  if ("why" in token) {
+    context.report(path, ruleSays.tokenForm(token.why));
     return;
   }
   const { role } = context.draft;
@@ -32,7 +32,7 @@ function checkToken(context: RuleContext, text: string): void {
   const elsewhere = serverElsewhere(token, context.draft.cluster?.endpoint);
   if (elsewhere !== undefined) context.report(path, elsewhere);
   const [ca] = token.certificateAuthority === undefined ? [] : readCertificates(token.certificateAuthority);
-  if (ca === undefined) context.report(path, ruleSays.tokenForm());
+  if (ca === undefined) context.report(path, ruleSays.tokenForm("it holds no cluster CA"));
   else if (ca.validToMs < context.nowMs) {
     context.report(path, ruleSays.tokenExpired(new Date(ca.validToMs).toISOString().slice(0, 10)));
   }

@@ -189,7 +189,7 @@ const ruleSamples: Samples<typeof ruleSays> = {
   caNoCertSign: [[]],
   caExpired: [["2026-03-01"]],
   caNotYet: [["2027-03-01"]],
-  tokenForm: [[]],
+  tokenForm: [["it is not base64"]],
   tokenRole: [["controller", "worker"]],
   tokenServer: [["192.0.2.10", "192.0.2.100"]],
   tokenExpired: [["2026-03-01"]],
