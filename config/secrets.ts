@@ -6,7 +6,7 @@ import { Secret } from "../kit/secret.ts";
 import { readCertificates } from "./certificate.ts";
 import type { Document, Role, SecretSource } from "./document.ts";
 import { isKey32 } from "./schema/wireguard.ts";
-import { decodeJoinToken, serverElsewhere } from "./token.ts";
+import { decodeJoinToken, NO_AUTHORITY, serverElsewhere } from "./token.ts";
 
 /** Exactly one of inline and source. */
 export interface SecretField {
@@ -93,7 +93,7 @@ function checkToken(
   }
   const [authority] = readCertificates(token.certificateAuthority ?? "");
   if (authority === undefined) {
-    return fail("secret-form", `${path} is no k0s join token: it holds no cluster CA`, TOKEN_HINT);
+    return fail("secret-form", `${path} is no k0s join token: ${NO_AUTHORITY}`, TOKEN_HINT);
   }
   if (authority.validToMs < nowMs) {
     return fail("secret-expired", `the cluster CA in ${path} has expired`, {

@@ -61,6 +61,8 @@ export function decodeJoinToken(text: string): JoinToken | { readonly why: strin
   return { id, role, bearer, server, ...(pem === undefined ? {} : { certificateAuthority: pem }) };
 }
 
+/** For those who look at the CA in it. */
+export const NO_AUTHORITY = "it holds no cluster CA";
 const NO_KUBECONFIG = "it does not hold a compressed kubeconfig";
 
 const isJoinUrl = (text: string): boolean => /^https:\/\/[^\s/]+/.test(text) && URL.canParse(text);

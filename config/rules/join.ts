@@ -1,5 +1,5 @@
 import { ruleSays } from "../messages/rules.ts";
-import { decodeJoinToken, serverElsewhere } from "../token.ts";
+import { decodeJoinToken, NO_AUTHORITY, serverElsewhere } from "../token.ts";
 import { readCertificates } from "../certificate.ts";
 import { checkExclusive, checkSource, type RuleContext } from "./rule.ts";
 
@@ -32,7 +32,7 @@ function checkToken(context: RuleContext, text: string): void {
   const elsewhere = serverElsewhere(token, context.draft.cluster?.endpoint);
   if (elsewhere !== undefined) context.report(path, elsewhere);
   const [ca] = token.certificateAuthority === undefined ? [] : readCertificates(token.certificateAuthority);
-  if (ca === undefined) context.report(path, ruleSays.tokenForm("it holds no cluster CA"));
+  if (ca === undefined) context.report(path, ruleSays.tokenForm(NO_AUTHORITY));
   else if (ca.validToMs < context.nowMs) {
     context.report(path, ruleSays.tokenExpired(new Date(ca.validToMs).toISOString().slice(0, 10)));
   }
