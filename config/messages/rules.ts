@@ -163,7 +163,11 @@ export const ruleSays = {
   ownKey: (): Problem =>
     problem("conflict", "this is the public key of the interface itself", "put the key of the other machine here"),
   mtuIpv6: (mtu: number): Problem =>
-    problem("value", `IPv6 needs an MTU of at least 1280, got ${mtu}`, "RFC 8200, section 5"),
+    problem(
+      "value",
+      `IPv6, its own or behind a peer, needs an MTU of at least 1280, got ${mtu}`,
+      "RFC 8200, section 5",
+    ),
   rangeTwice: (range: string, other: number): Problem =>
     problem("conflict", `${range} is a range of peers[${other}] already`, "nested ranges are fine, equal ones are not"),
   rangeRepeated: (range: string): Problem =>

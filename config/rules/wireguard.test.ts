@@ -54,6 +54,11 @@ describe("wireguard", () =>
       "role: single\nwireguard: [{name: wg0, address: 'fd00::1/64', mtu: 1000, generateKey: true}]\n",
       "value wireguard[0].mtu",
     ],
+    [
+      "IPv6 behind a peer with a small MTU: the link failed for want of a route, after disks were written",
+      `role: single\nwireguard: [{name: wg0, address: 10.9.0.1/24, mtu: 1000, generateKey: true, peers: [{publicKey: ${KEY}, allowedIPs: [10.9.0.2/32, '::/0']}]}]\n`,
+      "value wireguard[0].mtu",
+    ],
     ["IPv4 with a small MTU", overlay("generateKey: true", "mtu: 576")],
     [
       "an empty list of addresses",

@@ -74,10 +74,12 @@ function checkKeySource(context: RuleContext, path: Path, overlay: Interface): v
   }
 }
 
-function checkAddresses(context: RuleContext, path: Path, { address, mtu }: Interface): void {
+function checkAddresses(context: RuleContext, path: Path, { address, mtu, peers }: Interface): void {
   const list = typeof address === "string" ? [address] : (address ?? []);
   if (Array.isArray(address) && address.length === 0) context.report([...path, "address"], valueSays.empty());
-  const hasIpv6 = list.some((text) => text !== undefined && parseCidr(text)?.ip.family === 6);
+  // Below that the kernel has no IPv6 on the link at all: neither an address nor a route to what is behind a peer.
+  const ranges = entries(peers).flatMap(([, { allowedIPs }]) => entries(allowedIPs).map(([, range]) => range));
+  const hasIpv6 = [...list, ...ranges].some((text) => text !== undefined && parseCidr(text)?.ip.family === 6);
   if (hasIpv6 && mtu !== undefined && mtu < 1280) context.report([...path, "mtu"], ruleSays.mtuIpv6(mtu));
 }
 

@@ -53,7 +53,7 @@ export const wireguard = z
         .optional()
         .meta({
           description: "Largest packet in the tunnel. Default: the kernel's.",
-          rule: "576 to 65535, at least 1280 with an IPv6 address",
+          rule: "576 to 65535, at least 1280 with an IPv6 address, its own or behind a peer",
           examples: [1380],
         }),
       nodeAddress: z
