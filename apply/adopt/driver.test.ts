@@ -76,6 +76,17 @@ test("the document that it runs becomes the record again: one operation, source 
   expect(await serveApply(one.dependencies, apply)).toMatchObject({ answer: { status: "unchanged" } });
 });
 
+test("an operator adopted a document that turns the API off, and the API that was asked was closed by the next restart", async () => {
+  const one = lost(PLAIN);
+  const operator = { kind: "operator", name: "ann", role: "admin", fingerprint: "f", address: "192.0.2.7" } as const;
+  const asked = (isDryRun: boolean, document = `${PLAIN}api: { enabled: false }\n`) =>
+    adoptBaseline(one.dependencies, { document, isDryRun, requester: operator });
+  for (const isDryRun of [true, false])
+    expect(await asked(isDryRun)).toMatchObject({ kind: "refused", status: 409, body: { reason: "closes-api" } });
+  expect([writes(one), one.state.baseline.get()]).toEqual([[], undefined]);
+  expect(await asked(false, PLAIN)).toMatchObject({ answer: { status: "adopted" } });
+});
+
 test("the addresses that it entered service with are read from its files", async () => {
   const addresses = {
     apiAddress: "192.0.2.2",

@@ -64,6 +64,13 @@ export async function adoptBaseline(dependencies: ApplyDependencies, request: Ad
       "differs",
       "role: the document gives the node none, so it is not what it runs; name the document that was applied last",
     );
+  // No file is rendered of it, so that nothing below would differ.
+  if (request.requester.kind === "operator" && document.api?.enabled === false)
+    return refused(
+      409,
+      "closes-api",
+      "api.enabled: that document turns off the API that you ask through, and whoever lost the record would be locked out; name the document that was applied last, or adopt this one on the node's console",
+    );
   const found = await compare(dependencies, document);
   if (!found.ok) return refused(503, found.error.code, `the node could not be compared: ${formatError(found.error)}`);
   const { differences } = found.value;
