@@ -77,10 +77,10 @@ test("into a file that only its owner may read; never over another, and then not
   const { host, cctl } = await enrolled();
   for (const command of ["kubeconfig", "join-token", "worker-config"]) {
     const file = `/home/ann/${command}`;
-    const ran = await cctl(`${command} n1 --to ${file}`);
+    const ran = await cctl(`${command} n1 --output-file ${file}`);
     expect([ran.status, ran.out, host.node(file)?.mode]).toEqual([0, "", 0o600]);
     const count = asked().length;
-    const again = await cctl(`${command} n1 --to ${file}`);
+    const again = await cctl(`${command} n1 --output-file ${file}`);
     expect([again.status, again.err, asked().length]).toEqual([
       1,
       `cctl: ${file} is there already\n  hint: --force writes over it\n`,

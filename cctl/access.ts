@@ -13,7 +13,12 @@ import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { printable } from "./printable.ts";
 
 const fileFlags: readonly FlagSpec[] = [
-  { name: "to", value: "FILE", help: "into this file, which only you may read, instead of standard output" },
+  {
+    name: "output-file",
+    value: "FILE",
+    help: "into this file, which only you may read, instead of standard output",
+  },
+  { name: "to", value: "FILE", help: "the same" },
   { name: "force", help: "also over a file that is there" },
 ];
 const expiry: FlagSpec = {
@@ -170,9 +175,11 @@ async function mint(
   return client.post("/v1/join-token", body);
 }
 
+const fileOf = ({ flags }: Arguments): string | undefined => flags.get("output-file") ?? flags.get("to");
+
 /** The file is looked at before anything is minted. */
 async function begin(context: Context, given: Arguments): Promise<Result<Client, AppError>> {
-  const file = given.flags.get("to");
+  const file = fileOf(given);
   const there = file === undefined ? ok(null) : await context.files.stat(file);
   if (!there.ok) return there;
   if (there.value !== null && !given.flags.has("force")) return taken(file ?? "");
@@ -188,7 +195,7 @@ async function give(
   given: Arguments,
   { text, answer }: { readonly text: string; readonly answer?: ApiAnswer },
 ): Promise<Result<number, AppError>> {
-  const file = given.flags.get("to");
+  const file = fileOf(given);
   if (file === undefined) {
     if (answer === undefined) context.io.out(printable(text, "line-feeds"));
     else printAnswer(context, answer, () => printable(text, "line-feeds"));
