@@ -98,6 +98,24 @@ describe("with a join token", () => {
     expect(answer.ok && answer.value.status).toBe(403);
   });
 
+  testNeeding(
+    ["the stand-in"],
+    "the object of a member that a reset deletes stays away, and its name is free",
+    async () => {
+      const gone = ["--ignore-not-found", "--wait=false"];
+      const get = ["kubectl", "get", "etcdmembers.etcd.k0sproject.io", "c1"];
+      // It makes its object once, when it starts.
+      expect((await k0s.run(get, { env })).exitCode).toBe(0);
+      for (let time = 0; time < 2; time += 1) {
+        const ran = await k0s.run(["kubectl", "delete", "etcdmembers.etcd.k0sproject.io", "c1", ...gone], { env });
+        expect(ran.exitCode).toBe(0);
+      }
+      const found = await k0s.run(get, { env });
+      expect(found.stderr).toContain("NotFound");
+      expect(await ask(await token("controller"), { node: "c1" })).toBe("free");
+    },
+  );
+
   testNeeding(["the stand-in"], "B086: a Node that was deleted stays away until the kubelet starts again", async () => {
     const readText: typeof host.files.readText = (path, options) => host.files.readText(k0s.host(path), options);
     const node = { ...host, files: { ...host.files, readText } };
@@ -113,18 +131,39 @@ describe("with a join token", () => {
     await until("the node", async () => (await membership()) === "known");
   });
 
-  testNeeding(
-    ["the stand-in"],
-    "the object of a member that a reset deletes stays away, and its name is free",
-    async () => {
-      const gone = ["--ignore-not-found", "--wait=false"];
-      for (let time = 0; time < 2; time += 1) {
-        const ran = await k0s.run(["kubectl", "delete", "etcdmembers.etcd.k0sproject.io", "c1", ...gone], { env });
-        expect(ran.exitCode).toBe(0);
-      }
-      const found = await k0s.run(["kubectl", "get", "etcdmembers.etcd.k0sproject.io", "c1"], { env });
-      expect(found.stderr).toContain("NotFound");
-      expect(await ask(await token("controller"), { node: "c1" })).toBe("free");
-    },
-  );
+  testNeeding(["the stand-in"], "B055: a worker's finds out from a controller that does not lead, too", async () => {
+    const second = `127.9.${process.pid % 250}.2`;
+    const follower = await openProgram();
+    try {
+      const spec = {
+        api: { address: second, onlyBindToAddress: true },
+        storage: { type: "etcd", etcd: { peerAddress: second, extraArgs: { name: "c3" } } },
+      };
+      follower.write(CONFIG, stringify({ apiVersion: "k0s.k0sproject.io/v1beta1", kind: "ClusterConfig", spec }));
+      follower.write("/etc/k0s/token", await token("controller"));
+      const its = { env: { K0S_SIM_API: `https://${second}:6443` } };
+      follower.start([
+        "controller",
+        "--config",
+        CONFIG,
+        "--ignore-pre-flight-checks",
+        "--token-file",
+        "/etc/k0s/token",
+      ]);
+      const given = await until("a token of it", async () => {
+        const made = await follower.run(["token", "create", "--role", "worker"], its);
+        return made.exitCode === 0 && made.stdout.trim();
+      });
+      expect(readJoinToken(given)?.server).toContain(second);
+      // A follower of the stand-in knows half a second later what was written.
+      const answer = await until("it knows its token", async () => {
+        const said = await ask(given, { node: "w1" });
+        return !said.includes("(401)") && said;
+      });
+      expect(answer).toContain("the cluster has a node 'w1' already: machine 0123");
+    } finally {
+      await k0s.run(["etcd", "leave", "--peer-address", second], { env });
+      await follower.dispose();
+    }
+  });
 });

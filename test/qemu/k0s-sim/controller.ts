@@ -72,8 +72,13 @@ export async function runController(argv: readonly string[]): Promise<void> {
   const keep = async (object: KubeObject): Promise<void> => {
     const server = cluster.leader()?.api;
     const resource = resourceOf(store.resources(), object);
-    if (server === undefined || resource === undefined) store.put(object);
-    else await callApi({ ...adminConfig(runtime.dataDir), server }, "POST", pathOf(resource, undefined), object);
+    if (server === undefined || resource === undefined) {
+      store.put(object);
+      return;
+    }
+    const to = { ...adminConfig(runtime.dataDir), server };
+    const { status } = await callApi(to, "POST", pathOf(resource, undefined), object);
+    if (status >= 300) throw new Error(`the leader keeps no ${object.kind}: ${status}`);
   };
   const api = await listenTls({ port, ...(only ? { host } : {}), pair: pki.server, ca: pki.ca.cert }, async (call) => {
     const open = publicAnswer(call.path, () => cluster.leader() !== undefined);

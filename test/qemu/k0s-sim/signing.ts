@@ -12,7 +12,7 @@ import type { Answer, Call } from "./tls-server.ts";
 const PATH = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const SIGNER = "kubernetes.io/kube-apiserver-client-kubelet";
 
-/** Undefined for any other call. `keep` writes where the leader is. */
+/** Undefined for any other call, and for another controller that keeps what it has signed. `keep` writes where the leader is. */
 export async function answerSigning(
   {
     ca,
@@ -21,8 +21,8 @@ export async function answerSigning(
   }: { readonly ca: Pair; readonly store: Store; readonly keep: (object: KubeObject) => Promise<void> },
   call: Call,
 ): Promise<Answer | undefined> {
-  if (call.method !== "POST" || call.path !== PATH) return undefined;
-  if (call.bearer === undefined || bootstrapToken(store, call.bearer) !== "worker")
+  if (call.method !== "POST" || call.path !== PATH || call.bearer === undefined) return undefined;
+  if (bootstrapToken(store, call.bearer) !== "worker")
     return { status: 401, json: { kind: "Status", status: "Failure", reason: "Unauthorized", code: 401 } };
   const object = JSON.parse(call.body) as KubeObject & { readonly metadata: { readonly generateName?: string } };
   const spec = isRecord(object["spec"]) ? object["spec"] : {};
