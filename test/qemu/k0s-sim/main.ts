@@ -168,16 +168,21 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 }
 
+/** Not awaited at the top: byte code is made of no such module. */
+async function runAndExit(argv: readonly string[]): Promise<never> {
+  try {
+    process.exitCode = await main(argv);
+  } catch (error) {
+    if (error instanceof SimError) {
+      process.stderr.write(`Error: ${error.message}\n`);
+      process.exit(1);
+    }
+    process.stderr.write(`panic: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
+    process.exit(2);
+  }
+  process.exit();
+}
+
 const argv = process.argv.slice(2);
 recordCall(argv);
-try {
-  process.exitCode = await main(argv);
-} catch (error) {
-  if (error instanceof SimError) {
-    process.stderr.write(`Error: ${error.message}\n`);
-    process.exit(1);
-  }
-  process.stderr.write(`panic: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
-  process.exit(2);
-}
-process.exit();
+void runAndExit(argv);
