@@ -41,7 +41,6 @@ describe("disks with sectors of 4096 bytes", () => {
         name: "sectors-install",
         firmware: "ovmf",
         memoryMiB: 1536,
-        cpus: 2,
         disks: [first, second],
         isRebootExit: true,
         ...liveBoot(image, { document }),
@@ -61,7 +60,7 @@ describe("disks with sectors of 4096 bytes", () => {
     test(
       `it starts from ${name}`,
       async () => {
-        const machine = { name: "sectors", firmware: "ovmf", memoryMiB: 1024, cpus: 2, disks } as const;
+        const machine = { name: "sectors", firmware: "ovmf", memoryMiB: 1024, disks } as const;
         await withVm(machine, async (vm) => {
           await vm.console.expect(/claim code: /, BOOT_MS);
           await vm.console.expect(new RegExp(`array: system raid1 ${state}`), BOOT_MS);

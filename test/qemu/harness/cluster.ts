@@ -3,6 +3,7 @@
  * first card, everything between nodes through the second one, which has the default route and a fixed address, as a site
  * would give it. Both are files of systemd-networkd, laid down before the node is claimed and kept over its boots.
  */
+import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { TestImage } from "./image.ts";
@@ -112,6 +113,9 @@ export async function prepareMember(image: TestImage, directory: string, options
     ready: async () => {
       const { shell } = vm();
       await shell.waitReady(READY_MS);
+      // An installation carries it over from its medium, so that all copies of one disk would be one machine.
+      const id = createHash("sha256").update(name).digest("hex").slice(0, 32);
+      for (const root of ETC) await shell.must(`chmod u+w ${root}/machine-id; echo ${id} >${root}/machine-id`);
       for (const [path, text] of networks(options, macs)) {
         for (const root of ETC) {
           const file = `${root}/${path}`;
