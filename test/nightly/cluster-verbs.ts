@@ -138,6 +138,8 @@ export function testClusterVerbs(cluster: WholeCluster): void {
       );
       await stays(last);
       await start(two);
+      for (const number of controllers)
+        await eventually(`n${number}'s API`, () => on(number, "k0s kubectl get nodes -o name"));
       expect([...leaders].toSorted()).toEqual(names.toSorted());
     },
     2 * LONG_MS,
