@@ -215,7 +215,7 @@ function controlPlane(garden: Garden, role: string | undefined): Plain {
     ...secretOrSource(garden, "authPass", password),
     ...maybe(garden, "interface", () => "eno1.7"),
     ...maybe(garden, "virtualRouterID", () => pick(garden.draw, [1, 255])),
-    ...maybe(garden, "unicastPeers", () => ["192.0.2.11", "2001:db8::1"]),
+    ...maybe(garden, "unicastPeers", () => ["192.0.2.11", "192.0.2.12"]),
   });
   const isSqlite = role === "single" || (role === "controller+worker" && !hasHa && !hasJoin);
   const cni = pick(garden.draw, ["kuberouter", "calico", "custom"]);
