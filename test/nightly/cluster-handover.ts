@@ -1,21 +1,10 @@
 /** The CNI of a whole cluster goes over to GitOps; test/nightly/cluster.vm.test.ts has the cluster. */
 import { expect, test } from "bun:test";
+import { HANDED_OVER_FOLDER as KEPT, STACK_FOLDER as FOLDER } from "../qemu/harness/documents.ts";
 import { APPLICATION_KIND, applicationObject } from "../support/argo-cd.ts";
 import { eventually, KUBE_LEASES, LONG_MS, SLOW_MS, type WholeCluster } from "./cluster-verbs.ts";
 import { parseLeader } from "../../k0s/cluster/parse.ts";
 
-/** Of a controller's document. */
-export const HANDOVER_BLOCKS = `network:
-  cni: custom
-  handover: { mode: automatic, stack: site-cni, application: { name: site-cni, namespace: argocd } }
-manifests:
-  - name: site-cni
-    files:
-      - name: cni.yaml
-        content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: site-cni, namespace: default}, data: {owner: bootstrap}}"
-`;
-const FOLDER = "/var/lib/k0s/manifests/site-cni";
-const KEPT = "/var/lib/k0s/handed-over/site-cni";
 const OWNER = "k0s kubectl get configmap site-cni -n default -o 'jsonpath={.metadata.uid} {.data.owner}'";
 
 export function testClusterHandover(cluster: WholeCluster): void {

@@ -13,7 +13,8 @@ import { testImage } from "../qemu/harness/image.ts";
 import { openOperator } from "../qemu/harness/node.ts";
 import { freePort } from "../qemu/harness/vm.ts";
 import { openWire, type Claim } from "../qemu/harness/wire.ts";
-import { HANDOVER_BLOCKS, testClusterHandover } from "./cluster-handover.ts";
+import { HANDOVER_BLOCKS } from "../qemu/harness/documents.ts";
+import { testClusterHandover } from "./cluster-handover.ts";
 import { testClusterVerbs, type WholeCluster } from "./cluster-verbs.ts";
 
 const VIP = "192.168.77.100";

@@ -8,7 +8,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { NodeAnswer, OperationsAnswer } from "../../api/contract.ts";
-import { HELLO_ADDON, K0S_UNIT } from "../qemu/harness/documents.ts";
+import {
+  HANDED_OVER_FOLDER as KEPT,
+  HANDOVER_BLOCKS as handover,
+  HELLO_ADDON,
+  K0S_UNIT,
+  STACK_FOLDER as FOLDER,
+} from "../qemu/harness/documents.ts";
 import { testImage } from "../qemu/harness/image.ts";
 import { setFault, synchronizeClock, unitRun } from "../qemu/harness/inside.ts";
 import { installedSystem } from "../qemu/harness/installed.ts";
@@ -21,17 +27,6 @@ cluster: { name: demo }
 node: { name: node1 }
 api: { enabled: true }
 `;
-const handover = `network:
-  cni: custom
-  handover: { mode: automatic, stack: site-cni, application: { name: site-cni, namespace: argocd } }
-manifests:
-  - name: site-cni
-    files:
-      - name: cni.yaml
-        content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: site-cni, namespace: default}, data: {owner: bootstrap}}"
-`;
-const FOLDER = "/var/lib/k0s/manifests/site-cni";
-const KEPT = "/var/lib/k0s/handed-over/site-cni";
 const BOOT_MS = 600_000;
 
 const image = await testImage();

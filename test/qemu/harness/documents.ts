@@ -20,3 +20,17 @@ export const HELLO_ADDON = `addons:
     namespace: hello
     repository: { name: site, url: https://charts.example.com }
 `;
+
+/** A CNI of its own, which GitOps takes over. */
+export const HANDOVER_BLOCKS = `network:
+  cni: custom
+  handover: { mode: automatic, stack: site-cni, application: { name: site-cni, namespace: argocd } }
+manifests:
+  - name: site-cni
+    files:
+      - name: cni.yaml
+        content: "{apiVersion: v1, kind: ConfigMap, metadata: {name: site-cni, namespace: default}, data: {owner: bootstrap}}"
+`;
+/** Of its stack: as bootstrap writes it, and where a hand-over keeps it. */
+export const STACK_FOLDER = "/var/lib/k0s/manifests/site-cni";
+export const HANDED_OVER_FOLDER = "/var/lib/k0s/handed-over/site-cni";
