@@ -16,6 +16,9 @@ export const keyMode = 0o640;
 
 export const netdevPath = (name: string): string => `${folder}/50-corium-${name}.netdev`;
 
+/** The overlay of a netdev of ours; undefined: it is another file. */
+export const overlayOf = (path: string): string | undefined => /(?:^|\/)50-corium-(.+)\.netdev$/.exec(path)?.[1];
+
 export function keyFiles(spec: WireguardSpec): readonly KeyFile[] {
   const field = `wireguard[${spec.name}].privateKey`;
   const base = { path: privateKeyPath(spec.name), madeMark: madeMarkPath(spec.name) };

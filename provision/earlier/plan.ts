@@ -7,7 +7,7 @@ import { K0S_CONFIG, K0S_MANIFESTS } from "../../k0s/paths.ts";
 import type { Finding } from "../../kit/finding.ts";
 import { mappingName } from "../../luks/argv.ts";
 import { CRYPTTAB } from "../../luks/render.ts";
-import { keyFiles, netdevPath } from "../../wireguard/render.ts";
+import { keyFiles, overlayOf } from "../../wireguard/render.ts";
 import type { EarlierStep } from "../model.ts";
 import { renderNode, type RenderInput } from "../render.ts";
 
@@ -55,10 +55,7 @@ export function planEarlier(
     hint: `to be rid of them: give the document the stack back, or reset this node; removing ${K0S_MANIFESTS}/${stack} makes k0s delete its objects`,
   }));
   if (files.length === 0 && found.volumes.length === 0) return { steps: [], findings };
-  const overlays = files.flatMap((path) => {
-    const name = /\/50-corium-(.+)\.netdev$/.exec(path)?.[1];
-    return name !== undefined && netdevPath(name) === path ? [name] : [];
-  });
+  const overlays = files.flatMap((path) => overlayOf(path) ?? []);
   const what = [...files, ...found.volumes.map((name) => `${name} in ${CRYPTTAB}`)];
   const step: EarlierStep = {
     kind: "node:earlier",

@@ -16,6 +16,7 @@ import { isOpen } from "../../luks/driver.ts";
 import type { EraseStep, ResetPorts, ResetScrubStep } from "./model.ts";
 import type { MountUnit } from "./mounts.ts";
 import { K0S_FOLDERS, mountPoints, pointsToFree, readMountUnit } from "./mounts.ts";
+import { overlayOf } from "../../wireguard/render.ts";
 
 const UNITS = ["k0scontroller", "k0sworker"] as const;
 const UNIT_FOLDER = "/etc/systemd/system";
@@ -328,7 +329,7 @@ async function removeFiles({ host, report }: StepContext, paths: Paths): Promise
   if (!stopped.ok && stopped.error.code !== "unit-not-found") return stopped;
   const networks = await namesIn(host, `${paths.keptEtc}/systemd/network`);
   for (const name of networks.ok ? networks.value : []) {
-    const overlay = /^50-corium-(.+)\.netdev$/.exec(name)?.[1];
+    const overlay = overlayOf(name);
     // The interface with its keys; without it networkctl says no.
     if (overlay !== undefined) await host.exec({ argv: ["networkctl", "delete", overlay], timeoutMs: 20_000 });
   }
