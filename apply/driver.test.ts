@@ -247,6 +247,45 @@ describe("k0s does not come back", () => {
   });
 });
 
+describe("the disk is full when the files are to be put back", () => {
+  /** What is written or removed from then on fails, until somebody makes room after this long. */
+  function full(one: Node, roomAfterMs: number): { readonly host: Host; readonly fill: () => void } {
+    let untilMs = 0;
+    const { fake } = one;
+    const write: Host["files"]["write"] = async (...given) =>
+      fake.clock.monotonicMs() < untilMs ? fail("ENOSPC", "no space is left") : fake.files.write(...given);
+    const fill = (): void => {
+      untilMs = fake.clock.monotonicMs() + roomAfterMs;
+    };
+    return { host: { ...fake, files: { ...fake.files, write } }, fill };
+  }
+  async function applyOn(one: Node, roomAfterMs: number): Promise<ApplyOutcome> {
+    const { host, fill } = full(one, roomAfterMs);
+    const record: ApplyPorts["record"] = () => {
+      fill();
+      return fail("state", "the disk is full");
+    };
+    return one.apply(after, { host, ports: { record } });
+  }
+
+  test("a change that nobody confirmed stayed half made until somebody came: it is put back when there is room", async () => {
+    const one = new Node();
+    expect(await applyOn(one, 90_000)).toMatchObject({ status: "rolled-back", error: { message: "the disk is full" } });
+    expect(one.shape()).toEqual(asBefore);
+    expect(one.messages).toContain("the files can't be put back yet, and it is tried again: no space is left");
+    expect(await one.recover()).toEqual([]);
+  });
+
+  test("it stays full: the operation ends, and the next start puts it back", async () => {
+    const one = new Node();
+    const outcome = await applyOn(one, 24 * 3600_000);
+    expect(outcome).toMatchObject({ status: "stuck", error: { cause: { message: "no space is left" } } });
+    expect(one.shape()).not.toEqual(asBefore);
+    expect(await one.recover()).toEqual([expect.objectContaining({ outcome: "undone" })]);
+    expect(one.shape()).toEqual(asBefore);
+  });
+});
+
 test("a file that can't be kept fails the apply before anything is replaced", async () => {
   const one = new Node();
   one.fake.drop("/var/lib/k0s/manifests/site/ns.yaml");

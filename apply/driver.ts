@@ -309,6 +309,20 @@ async function readRuns(host: Host, units: readonly K0sUnit[]): Promise<Readonly
   return runs;
 }
 
+/** A disk that is full now may have room a moment later, and until then the node is half of each. */
+const RESTORE_LIMIT_MS = 10 * 60_000;
+const RESTORE_AGAIN_MS = 10_000;
+
+async function restoreInTime({ host, report }: ApplyPorts, record: UndoRecord): Promise<Result<void, AppError>> {
+  const untilMs = host.clock.monotonicMs() + RESTORE_LIMIT_MS;
+  for (;;) {
+    const restored = await restoreFiles(host, record);
+    if (restored.ok || host.clock.monotonicMs() >= untilMs) return restored;
+    report(`the files can't be put back yet, and it is tried again: ${restored.error.message}`);
+    await host.clock.sleep(RESTORE_AGAIN_MS);
+  }
+}
+
 const TRIED_AGAIN = "the next apply, or the next start of the node, tries again first; until then nothing is applied";
 
 async function rollBack(
@@ -344,7 +358,7 @@ async function putBack(
   request: Pick<ApplyRequest, "timeoutMs">,
   { record, runs }: Before,
 ): Promise<Result<void, AppError>> {
-  const restored = await restoreFiles(ports.host, record);
+  const restored = await restoreInTime(ports, record);
   if (!restored.ok) return restored;
   const running = runs.size === 0 ? runs : await readRuns(ports.host, record.restarts);
   for (const unit of record.restarts) {
