@@ -65,7 +65,7 @@ export const actingCommands: readonly CctlCommand[] = [
   {
     words: ["disk", "replace"],
     operands: "ADDR ARRAY",
-    summary: "put a new disk in the place of one of an array's",
+    summary: "put a new disk in the place of one of an array's, or of a mirrored system's: ARRAY `system`",
     flags: [
       { name: "old", value: "SERIAL", help: "of the disk that goes; also its WWN or path" },
       { name: "new", value: "SERIAL|PATH", help: "of the disk that comes" },

@@ -199,7 +199,7 @@ test(
       ip -n pod addr add 10.244.${number}.2/24 dev eth0 && ip -n pod link set eth0 up
       ip -n pod route add default via 10.244.${number}.1
       ip link add tun-pod type ipip local 10.9.0.${number} remote 10.9.0.${other} && ip link set tun-pod up
-      ip route add 10.244.${other}.0/24 dev tun-pod && sysctl -qw net.ipv4.ip_forward=1`;
+      ip route add 10.244.${other}.0/24 dev tun-pod && echo 1 >/proc/sys/net/ipv4/ip_forward`;
     await on(11, tunnel(11, 14));
     await on(14, tunnel(14, 11));
     expect(await on(14, "ip netns exec pod ping -c 3 -W 5 10.244.11.2 >/dev/null && echo through")).toBe("through");
