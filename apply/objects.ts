@@ -38,13 +38,17 @@ export function goneObjects(
   return baseline.flatMap((stack) => {
     const next = proposal.find((one) => one.name === stack.name);
     if (next === undefined) return [];
+    const lost = stack.files.flatMap((file) => lostIn(file, next).map((object) => ({ file: file.name, object })));
+    if (lost.length === 0) return [];
     const left = new Set(next.files.flatMap((file) => objectsInFile(file.content)));
-    return stack.files
-      .filter((file) => next.files.some((one) => one.name === file.name))
-      .flatMap((file) =>
-        objectsInFile(file.content)
-          .filter((object) => !left.has(object))
-          .map((object) => ({ stack: stack.name, file: file.name, object })),
-      );
+    return lost.filter(({ object }) => !left.has(object)).map((one) => ({ stack: stack.name, ...one }));
   });
+}
+
+/** Which objects of a file its next version does not have. Only a file that changed is parsed: a stack may have thousands. */
+function lostIn(file: ManifestStack["files"][number], next: ManifestStack): readonly ObjectName[] {
+  const after = next.files.find((one) => one.name === file.name);
+  if (after === undefined || after.content === file.content) return [];
+  const kept = new Set(objectsInFile(after.content));
+  return objectsInFile(file.content).filter((object) => !kept.has(object));
 }
