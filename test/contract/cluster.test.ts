@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect } from "bun:test";
 import { stringify } from "yaml";
 import { parseLeader } from "../../k0s/cluster/parse.ts";
 import { testNeeding } from "../runner/needs.ts";
-import { openProgram, until, type Program, type Running } from "./program.ts";
+import { until } from "../support/until.ts";
+import { openProgram, type Program, type Running } from "./program.ts";
 
 interface Controller {
   readonly k0s: Program;

@@ -8,7 +8,8 @@ import { freePort } from "../qemu/harness/vm.ts";
 import { testNeeding } from "../runner/needs.ts";
 import { APPLICATION_KIND, applicationObject } from "../support/argo-cd.ts";
 import { type ContractNode, openNode } from "./node.ts";
-import { openProgram, type Program, until } from "./program.ts";
+import { until } from "../support/until.ts";
+import { openProgram, type Program } from "./program.ts";
 
 // Starts of k0s, beside whatever else this machine does.
 setDefaultTimeout(180_000);

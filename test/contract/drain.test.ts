@@ -5,7 +5,8 @@ import { parse, stringify } from "yaml";
 import { parseBudgets, parseDrain, parseNodes } from "../../k0s/nodes/parse.ts";
 import { freePort } from "../qemu/harness/vm.ts";
 import { testNeeding } from "../runner/needs.ts";
-import { openProgram, until, type Program, type Ran } from "./program.ts";
+import { until } from "../support/until.ts";
+import { openProgram, type Program, type Ran } from "./program.ts";
 
 const CONFIG = "/etc/k0s/k0s.yaml";
 let k0s: Program;
@@ -18,7 +19,7 @@ async function start(): Promise<void> {
   Object.assign(config.spec.api, { port: await freePort(), k0sApiPort: await freePort() });
   k0s.write(CONFIG, stringify(config));
   k0s.start(["controller", "--config", CONFIG, "--ignore-pre-flight-checks"]);
-  await until("k0s status answers", async () => (await k0s.run(["status"])).exitCode === 0, 60_000);
+  await until("k0s status answers", async () => (await k0s.run(["status"])).exitCode === 0);
 }
 
 const kubectl = (...argv: readonly string[]): Promise<Ran> => k0s.run(["kubectl", ...argv], { timeoutMs: 60_000 });

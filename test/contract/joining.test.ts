@@ -10,7 +10,8 @@ import { askMembership } from "../../k0s/membership/driver.ts";
 import { askCluster } from "../../provision/join/driver.ts";
 import type { Joining } from "../../provision/join/judge.ts";
 import { testNeeding } from "../runner/needs.ts";
-import { isReal, openProgram, type Program, type Running, until } from "./program.ts";
+import { until } from "../support/until.ts";
+import { isReal, openProgram, type Program, type Running } from "./program.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);

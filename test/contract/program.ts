@@ -118,18 +118,3 @@ export async function openProgram(): Promise<Program> {
     },
   };
 }
-
-/** Polls, as everything that waits for k0s must. */
-export async function until<T>(
-  what: string,
-  look: () => Promise<T | undefined | false>,
-  timeoutMs = 60_000,
-): Promise<T> {
-  const deadline = performance.now() + timeoutMs;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > deadline) throw new Error(`not within ${timeoutMs / 1000} s: ${what}`);
-    await Bun.sleep(100);
-  }
-}

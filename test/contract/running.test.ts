@@ -6,7 +6,8 @@ import { dirname } from "node:path";
 import { parse, stringify } from "yaml";
 import { freePort } from "../qemu/harness/vm.ts";
 import { testNeeding } from "../runner/needs.ts";
-import { isReal, openProgram, realNeeds, until, type Program, type Running } from "./program.ts";
+import { until } from "../support/until.ts";
+import { isReal, openProgram, realNeeds, type Program, type Running } from "./program.ts";
 
 let k0s: Program;
 let apiPort: number;
@@ -43,7 +44,9 @@ const setCharts = (...names: readonly string[]): void => {
 
 async function start(...flags: readonly string[]): Promise<Running> {
   const running = k0s.start(["controller", "--config", CONFIG, ...FLAGS, ...flags]);
-  await until("k0s status answers", async () => (await k0s.run(["status"])).exitCode === 0, isReal ? 180_000 : 60_000);
+  await until("k0s status answers", async () => (await k0s.run(["status"])).exitCode === 0, {
+    limitMs: isReal ? 180_000 : 60_000,
+  });
   return running;
 }
 
@@ -124,11 +127,9 @@ describe("the API", () => {
     expect(nodes[0]?.spec.taints?.map((taint) => `${taint.key}:${taint.effect}`)).toEqual(
       expect.arrayContaining(["dedicated:NoSchedule", "node-role.kubernetes.io/control-plane:NoSchedule"]),
     );
-    await until(
-      "the node is Ready",
-      async () => / Ready /.test((await get("nodes")).stdout),
-      isReal ? 180_000 : 60_000,
-    );
+    await until("the node is Ready", async () => / Ready /.test((await get("nodes")).stdout), {
+      limitMs: isReal ? 180_000 : 60_000,
+    });
     expect(readdirSync(k0s.host("/opt/cni/bin")).length).toBeGreaterThan(0);
   });
   testNeeding(needs, "what is not there is NotFound, what is not a type is said so", async () => {

@@ -4,10 +4,7 @@
  * when power goes in the middle. One machine; each test goes on with what the one before left.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { NodeAnswer, OperationsAnswer } from "../../api/contract.ts";
+import type { NodeAnswer } from "../../api/contract.ts";
 import {
   HANDED_OVER_FOLDER as KEPT,
   HANDOVER_BLOCKS as handover,
@@ -16,10 +13,9 @@ import {
   STACK_FOLDER as FOLDER,
 } from "../qemu/harness/documents.ts";
 import { testImage } from "../qemu/harness/image.ts";
-import { setFault, synchronizeClock, unitRun } from "../qemu/harness/inside.ts";
-import { installedSystem } from "../qemu/harness/installed.ts";
-import { openOperator } from "../qemu/harness/node.ts";
-import { freePort, startVm, type Vm } from "../qemu/harness/vm.ts";
+import { setFault, unitRun } from "../qemu/harness/inside.ts";
+import { openOneNode } from "../qemu/harness/one-node.ts";
+import type { Operation } from "../../state/model.ts";
 import { APPLICATION_KIND, applicationObject } from "../support/argo-cd.ts";
 
 const base = `role: single
@@ -27,53 +23,10 @@ cluster: { name: demo }
 node: { name: node1 }
 api: { enabled: true }
 `;
-const BOOT_MS = 600_000;
 
-const image = await testImage();
-const operator = await openOperator();
-const directory = mkdtempSync(join(tmpdir(), "corium-handover-"));
-const system = await installedSystem(image, directory);
-/** The same at each start: cctl knows the node by its address. */
-const port = await freePort();
-let started: Vm | undefined;
-afterAll(async () => {
-  await started?.stop();
-  operator.dispose();
-  rmSync(directory, { recursive: true, force: true });
-});
-
-function machine(): Vm {
-  if (started === undefined) throw new Error("the machine did not come into service");
-  return started;
-}
-
-async function switchOn(document?: string): Promise<Vm> {
-  const vm = await startVm({
-    name: "handover",
-    memoryMiB: 1536,
-    cpus: 2,
-    disks: [system],
-    forwards: [7443],
-    hostPorts: { 7443: port },
-  });
-  started = vm;
-  // Nothing is typed on the shell's port before the console is up: GRUB would read it.
-  if (document !== undefined) await operator.enroll(vm, "node1", BOOT_MS, document);
-  await vm.shell.waitReady(BOOT_MS);
-  await synchronizeClock(vm.shell);
-  await operator.waitInService("node1", 900_000);
-  return vm;
-}
-
-async function until<T>(what: string, look: () => Promise<T | undefined | false>, limitMs = 600_000): Promise<T> {
-  const deadline = performance.now() + limitMs;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > deadline) throw new Error(`not within ${limitMs / 1000} s: ${what}`);
-    await Bun.sleep(500);
-  }
-}
+const node = await openOneNode(await testImage(), { name: "handover" });
+const { operator, file, switchOn, until } = node;
+afterAll(() => node.close());
 
 type Standing = NonNullable<NodeAnswer["handover"]>;
 const untilReason = (reason: Standing["reason"]): Promise<Standing> =>
@@ -82,23 +35,13 @@ const untilReason = (reason: Standing["reason"]): Promise<Standing> =>
     return standing?.reason === reason && standing;
   });
 
-const put = (object: string): Promise<string> => machine().shell.must(`printf %s '${object}' | k0s kubectl apply -f -`);
+const put = (object: string): Promise<string> => node.shell.must(`printf %s '${object}' | k0s kubectl apply -f -`);
 const owner = (): Promise<string> =>
-  machine().shell.must("k0s kubectl get configmap site-cni -n default -o 'jsonpath={.data.owner}'");
-const isFolder = async (path: string): Promise<boolean> =>
-  (await machine().shell.run(`test -d ${path}`)).exitCode === 0;
+  node.shell.must("k0s kubectl get configmap site-cni -n default -o 'jsonpath={.data.owner}'");
+const isFolder = async (path: string): Promise<boolean> => (await node.shell.run(`test -d ${path}`)).exitCode === 0;
 
-async function handovers(): Promise<OperationsAnswer["operations"]> {
-  const ran = await operator.cctl(["operations", "node1", "--output", "json"], 20_000);
-  if (ran.exitCode !== 0) return [];
-  return (JSON.parse(ran.stdout) as OperationsAnswer).operations.filter(({ kind }) => kind === "handover");
-}
-
-function file(name: string, text: string): string {
-  const path = join(operator.directory, name);
-  writeFileSync(path, text);
-  return path;
-}
+const handovers = async (): Promise<readonly Operation[]> =>
+  (await node.operations()).filter(({ kind }) => kind === "handover");
 
 describe("a node with a CNI of its own", () => {
   test("waits for Argo CD, then for its Application, and says that one will never be synced", async () => {
@@ -114,24 +57,24 @@ describe("a node with a CNI of its own", () => {
 
   test("power goes while k0s is stopped for it: it is handed over or as before, and then it is handed over", async () => {
     // So that the cut falls between the move and the record.
-    await setFault(machine().shell, "slow-start", "30000");
+    await setFault(node.shell, "slow-start", "30000");
     await put(applicationObject("site-cni", { sync: "Synced", health: "Healthy" }));
     await until("k0s is started without the stack", async () => {
       const [operation] = await handovers();
       return operation?.steps.some(({ id, state }) => id === "handover:start" && state === "running");
     });
-    await machine().kill();
-    const vm = await switchOn();
+    await node.cut();
+    await switchOn();
     await untilReason("HandedOver");
     expect([await isFolder(FOLDER), await isFolder(KEPT)]).toEqual([false, true]);
     const [operation] = await handovers();
     expect(operation).toMatchObject({ phase: "succeeded", requester: { kind: "document" } });
-    await until("k0s runs", async () => (await unitRun(vm.shell, K0S_UNIT)).activeState === "active");
+    await until("k0s runs", async () => (await unitRun(node.shell, K0S_UNIT)).activeState === "active");
     await until("the object is still there", async () => (await owner().catch(() => "")) !== "");
   }, 2_000_000);
 
   test("what GitOps made of it stays over starts of k0s and applies; the stack takes no edit", async () => {
-    const { shell } = machine();
+    const { shell } = node;
     await shell.must("rm -f /etc/k0s/sim-faults/slow-start");
     await put(
       '{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"site-cni","namespace":"default"},"data":{"owner":"gitops"}}',
@@ -152,7 +95,7 @@ describe("a node with a CNI of its own", () => {
     const without = file("without.yaml", `${base}network: { cni: custom }\n`);
     const refused = await operator.cctl(["apply", "node1", "--file", without, "--yes"]);
     expect(refused.stderr).toContain("kubectl delete chart -n kube-system k0s-addon-chart-hello");
-    await machine().shell.must("k0s kubectl delete chart -n kube-system k0s-addon-chart-hello", 120_000);
+    await node.shell.must("k0s kubectl delete chart -n kube-system k0s-addon-chart-hello", 120_000);
     await operator.must(["apply", "node1", "--file", without, "--yes"], 600_000);
     await until("it is still GitOps's", async () => (await owner().catch(() => "")) === "gitops");
     expect((await operator.cctl(["diff", "node1"])).stdout).toBe("in-sync\n");

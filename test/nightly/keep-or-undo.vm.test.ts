@@ -4,18 +4,16 @@
  * happens to its program and to its power meanwhile. One machine; each test goes on with what the one before left.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigStatusAnswer } from "../../api/contract.ts";
 import type { Operation } from "../../state/model.ts";
 import { HELLO_ADDON, K0S_UNIT } from "../qemu/harness/documents.ts";
 import { askGate } from "../qemu/harness/gate-cases.ts";
 import { testImage } from "../qemu/harness/image.ts";
-import { contentOfFiles, readDatabase, synchronizeClock, unitRun } from "../qemu/harness/inside.ts";
-import { installedSystem } from "../qemu/harness/installed.ts";
+import { contentOfFiles, readDatabase, unitRun } from "../qemu/harness/inside.ts";
 import { openOperator } from "../qemu/harness/node.ts";
-import { freePort, startVm, type Vm } from "../qemu/harness/vm.ts";
+import { openOneNode } from "../qemu/harness/one-node.ts";
 import { readDiffCases, verdictOf, wantedOf } from "../support/diff-cases.ts";
 
 const base = `role: single
@@ -25,61 +23,17 @@ api: { enabled: true }
 `;
 const withAddon = `${base}${HELLO_ADDON}`;
 const withTimer = `${base}upgrades: { automatic: download, schedule: weekly }\n`;
-const BOOT_MS = 600_000;
 const SLOW_MS = 600_000;
 
-const image = await testImage();
-const operator = await openOperator();
+const node = await openOneNode(await testImage(), { name: "keep" });
+const { operator, file, switchOn, until } = node;
 const other = await openOperator();
-const directory = mkdtempSync(join(tmpdir(), "corium-keep-"));
-const system = await installedSystem(image, directory);
-/** The same at each start: cctl knows the node by its address. */
-const port = await freePort();
-let started: Vm | undefined;
 afterAll(async () => {
-  await started?.stop();
-  operator.dispose();
+  await node.close();
   other.dispose();
-  rmSync(directory, { recursive: true, force: true });
 });
 
-function machine(): Vm {
-  if (started === undefined) throw new Error("the machine did not come into service");
-  return started;
-}
-const run = (script: string): Promise<string> => machine().shell.must(script, 120_000);
-
-async function switchOn(document?: string): Promise<void> {
-  const disks = [system];
-  started = await startVm({
-    name: "keep",
-    memoryMiB: 1536,
-    cpus: 2,
-    disks,
-    forwards: [7443],
-    hostPorts: { 7443: port },
-  });
-  if (document !== undefined) await operator.enroll(started, "node1", BOOT_MS, document);
-  await started.shell.waitReady(BOOT_MS);
-  await synchronizeClock(started.shell);
-  await operator.waitInService("node1", 900_000);
-}
-
-async function until<T>(what: string, look: () => Promise<T | undefined | false>): Promise<T> {
-  const deadline = performance.now() + SLOW_MS;
-  for (;;) {
-    const found = await look();
-    if (found !== undefined && found !== false) return found;
-    if (performance.now() > deadline) throw new Error(`never came: ${what}`);
-    await Bun.sleep(500);
-  }
-}
-
-function file(name: string, text: string): string {
-  const path = join(operator.directory, name);
-  writeFileSync(path, text);
-  return path;
-}
+const run = (script: string): Promise<string> => node.shell.must(script, 120_000);
 
 const applyArgv = (name: string, document: string, ...more: readonly string[]): string[] => [
   "apply",
@@ -95,12 +49,8 @@ async function config(): Promise<ConfigStatusAnswer> {
   return JSON.parse(ran.stdout) as ConfigStatusAnswer;
 }
 
-async function lastApply(): Promise<Operation | undefined> {
-  const ran = await operator.cctl(["operations", "node1", "--output", "json"], 60_000);
-  if (ran.exitCode !== 0) return undefined;
-  const { operations } = JSON.parse(ran.stdout) as { readonly operations: readonly Operation[] };
-  return operations.find(({ kind }) => kind === "apply");
-}
+const lastApply = async (): Promise<Operation | undefined> =>
+  (await node.operations()).find(({ kind }) => kind === "apply");
 
 const untilApply = (phase: Operation["phase"]): Promise<Operation> =>
   until(`the apply is ${phase}`, async () => {
@@ -110,15 +60,15 @@ const untilApply = (phase: Operation["phase"]): Promise<Operation> =>
 
 /** What must be as before once a change was taken back. */
 async function standing(): Promise<unknown> {
-  const { documents, baseline } = await readDatabase(machine().shell);
-  return { content: await contentOfFiles(machine().shell), documents, baseline };
+  const { documents, baseline } = await readDatabase(node.shell);
+  return { content: await contentOfFiles(node.shell), documents, baseline };
 }
 
 describe("what is changed behind its back", () => {
   test("its document edited by hand: an event, pending with what it would take, and nothing is done; put back, it is in sync", async () => {
     await switchOn(base);
     expect(await config()).toMatchObject({ state: "in-sync" });
-    const run0 = await unitRun(machine().shell, K0S_UNIT);
+    const run0 = await unitRun(node.shell, K0S_UNIT);
     await run("echo 'upgrades: { automatic: download, schedule: weekly }' >>/etc/corium/config.yaml");
     const told = await until(
       "the event",
@@ -130,7 +80,7 @@ describe("what is changed behind its back", () => {
       reasons: [{ code: "document-edited", path: "/etc/corium/config.yaml", class: "reboot-free" }],
     });
     expect(await run("systemctl list-unit-files corium-upgrade.timer --no-legend || true")).toBe("");
-    expect(await unitRun(machine().shell, K0S_UNIT)).toEqual(run0);
+    expect(await unitRun(node.shell, K0S_UNIT)).toEqual(run0);
   }, 2_000_000);
 
   test("after a boot it is still pending, and nothing is done; a release that renders otherwise writes k0s.yaml anew, once", async () => {
@@ -143,8 +93,7 @@ new Database("/var/lib/corium/corium.db").run(query, values);
 END
 BUN_BE_BUN=1 /usr/bin/corium --config=/dev/null run --no-install --no-env-file /run/.older.js
 sed -i 's/enabled: false/enabled: true/' /var/lib/corium/etc/k0s/k0s.yaml; sync`);
-    await machine().kill();
-    await machine().stop();
+    await node.cut();
     await switchOn();
     expect(await config()).toMatchObject({ state: "pending", reasons: [{ code: "document-edited" }] });
     expect(await run("systemctl list-unit-files corium-upgrade.timer --no-legend || true")).toBe("");
@@ -194,7 +143,7 @@ else
     const before = await standing();
     // Their charts were never there, which a cluster that answers would prove, so that they might leave.
     await run("systemctl stop k0scontroller");
-    const answers = await askGate(machine().shell, cases);
+    const answers = await askGate(node.shell, cases);
     await run("systemctl start k0scontroller");
     expect(answers.map((answer, at) => [cases[at]?.name, verdictOf(answer)])).toEqual(
       cases.map((one) => [one.name, wantedOf(one)]),
@@ -210,7 +159,7 @@ describe("a change that is to be confirmed", () => {
     const { failureReason } = await untilApply("rolled-back");
     expect(failureReason).toContain("confirm");
     expect(await standing()).toEqual(before);
-    expect(await unitRun(machine().shell, K0S_UNIT)).toMatchObject({ activeState: "active" });
+    expect(await unitRun(node.shell, K0S_UNIT)).toMatchObject({ activeState: "active" });
     expect(await config()).toMatchObject({ state: "in-sync" });
   }, 2_000_000);
 
@@ -237,8 +186,7 @@ describe("a change that is to be confirmed", () => {
     const k0s = await run("sha256sum </etc/k0s/k0s.yaml");
     await operator.must(applyArgv("addon.yaml", `${withTimer}${HELLO_ADDON}`, "--confirm-within", "1h"), SLOW_MS);
     expect(await run("sha256sum </etc/k0s/k0s.yaml")).not.toBe(k0s);
-    await machine().kill();
-    await machine().stop();
+    await node.cut();
     await switchOn();
     expect(await untilApply("rolled-back")).toMatchObject({ kind: "apply" });
     expect(await standing()).toEqual(before);
@@ -263,7 +211,7 @@ describe("a change that is to be confirmed", () => {
     // As the first operator pinned it.
     const known = readFileSync(join(operator.directory, "store", "config.yaml"), "utf8");
     const pinned = /SHA256:[A-Za-z0-9+/]{43}/.exec(known)?.[0] ?? "";
-    await other.must(["trust", `127.0.0.1:${port}`, "--fingerprint", pinned, "--name", "node1"], SLOW_MS);
+    await other.must(["trust", `127.0.0.1:${node.port}`, "--fingerprint", pinned, "--name", "node1"], SLOW_MS);
     expect(await other.must(["confirm", "node1"], SLOW_MS)).toContain("kept: nothing restarted");
     expect((await operator.cctl(["health", "node1"], SLOW_MS)).exitCode).toBe(4);
     expect(await other.must(["health", "node1"], SLOW_MS)).toContain("ok");
@@ -285,6 +233,6 @@ describe("a change that is to be confirmed", () => {
     expect(await other.must(["confirm", "node1"], SLOW_MS)).toContain("is off now: only its console is left");
     await run("until [ $(systemctl show -P ActiveState corium-apid) != active ]; do sleep 1; done");
     expect(await run("systemctl show -P ExecMainStatus corium-apid")).toBe("78");
-    expect(await unitRun(machine().shell, K0S_UNIT)).toMatchObject({ activeState: "active" });
+    expect(await unitRun(node.shell, K0S_UNIT)).toMatchObject({ activeState: "active" });
   }, 2_000_000);
 });

@@ -4,16 +4,10 @@
  * what k0s does not survive. One machine; each test goes on with what the one before left.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import type { Operation } from "../../state/model.ts";
 import { HELLO_ADDON, K0S_UNIT, MIRRORED_NODE } from "./harness/documents.ts";
 import { testImage } from "./harness/image.ts";
-import { contentOfFiles, keptFiles, readDatabase, synchronizeClock, unitRun } from "./harness/inside.ts";
-import { installedSystem } from "./harness/installed.ts";
-import { openOperator } from "./harness/node.ts";
-import { startVm, type Vm } from "./harness/vm.ts";
+import { contentOfFiles, keptFiles, readDatabase, unitRun } from "./harness/inside.ts";
+import { openOneNode } from "./harness/one-node.ts";
 
 const base = `${MIRRORED_NODE}wireguard:
   - name: wg0
@@ -24,62 +18,29 @@ const base = `${MIRRORED_NODE}wireguard:
 const withAddon = `${base}${HELLO_ADDON}    values: { greeting: good morning }
 `;
 
-const image = await testImage();
-const operator = await openOperator();
-const directory = mkdtempSync(join(tmpdir(), "corium-day-two-"));
-let started: Vm | undefined;
-afterAll(async () => {
-  await started?.stop();
-  operator.dispose();
-  rmSync(directory, { recursive: true, force: true });
-});
-
-/** The machine that the first test started. */
-function machine(): Vm {
-  if (started === undefined) throw new Error("the machine did not come into service");
-  return started;
-}
-
-function file(name: string, text: string): string {
-  const path = join(operator.directory, name);
-  writeFileSync(path, text);
-  return path;
-}
+const disks = ["data-a", "data-b"].map((serial) => ({ serial, sizeMiB: 512 }));
+const node = await openOneNode(await testImage(), { name: "day-two", disks });
+const { operator, file, operations } = node;
+afterAll(() => node.close());
 
 const applyArgv = (document: string): string[] => ["apply", "node1", "--file", document, "--yes"];
 
-async function operations(): Promise<readonly Operation[]> {
-  const text = await operator.must(["operations", "node1", "--output", "json"]);
-  return (JSON.parse(text) as { readonly operations: readonly Operation[] }).operations;
-}
-
 /** All that must not differ when nothing was written and nothing restarted. */
 async function everything(): Promise<unknown> {
-  const { shell } = machine();
+  const { shell } = node;
   return { files: await keptFiles(shell), database: await readDatabase(shell), k0s: await unitRun(shell, K0S_UNIT) };
 }
 
 describe("a node in service", () => {
   test("comes into service", async () => {
-    const system = await installedSystem(image, directory);
-    started = await startVm({
-      name: "day-two",
-      memoryMiB: 1536,
-      cpus: 2,
-      disks: [system, { serial: "data-a", sizeMiB: 512 }, { serial: "data-b", sizeMiB: 512 }],
-      forwards: [7443],
-    });
-    await started.shell.waitReady(600_000);
-    await synchronizeClock(started.shell);
-    await operator.enroll(started, "node1", 600_000, base);
-    const node = await operator.waitInService("node1", 900_000);
-    expect(node.storage.arrays).toMatchObject([{ name: "data", active: 2, expected: 2 }]);
-    expect(node.overlay).toMatchObject([{ name: "wg0", up: true }]);
-    expect((await unitRun(started.shell, K0S_UNIT)).activeState).toBe("active");
+    const answer = await node.switchOn(base);
+    expect(answer.storage.arrays).toMatchObject([{ name: "data", active: 2, expected: 2 }]);
+    expect(answer.overlay).toMatchObject([{ name: "wg0", up: true }]);
+    expect((await unitRun(node.shell, K0S_UNIT)).activeState).toBe("active");
   }, 2_000_000);
 
   test("an add-on: the plan names the restart, a dry run does nothing, the apply makes a release of it", async () => {
-    const { shell } = machine();
+    const { shell } = node;
     const document = file("addon.yaml", withAddon);
     const before = await everything();
     const dry = await operator.must(["apply", "node1", "--file", document, "--dry-run"]);
@@ -131,7 +92,7 @@ describe("a node in service", () => {
     expect(both.stderr).toContain("node.name");
     expect(both.stderr).toContain("addons[hello]");
     expect(await everything()).toEqual(before);
-    expect(await machine().shell.must("hostname")).toBe("node1");
+    expect(await node.shell.must("hostname")).toBe("node1");
   }, 400_000);
 
   test("a readonly certificate may look and may not apply", async () => {
@@ -149,7 +110,7 @@ describe("a node in service", () => {
   }, 400_000);
 
   test("k0s does not come back: the change undoes itself and says why with the journal's tail", async () => {
-    const { shell } = machine();
+    const { shell } = node;
     const before = { content: await contentOfFiles(shell), database: await readDatabase(shell) };
     const pid = (await unitRun(shell, K0S_UNIT)).mainPid;
     // Valid for k0s, and it can't start: the port is that of this node's own API.
@@ -178,7 +139,7 @@ describe("a node in service", () => {
   }, 900_000);
 
   test("upgrades are a timer and restart nothing; an apply that failed before is not in the way", async () => {
-    const { shell } = machine();
+    const { shell } = node;
     const k0s = await unitRun(shell, K0S_UNIT);
     const timer = (schedule: string): string =>
       file("timer.yaml", `${withAddon}upgrades: { automatic: download, schedule: "${schedule}" }\n`);
