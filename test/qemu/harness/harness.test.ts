@@ -34,6 +34,12 @@ test("a kernel that the emulator broke is told from one that panics by itself, o
   };
   expect(told("[    1.73] Oops: int3: 00", "00 [#1] PREEMPT\nKernel panic - not syncing: Fatal", "exception")).toBe(1);
   expect(told("[    1.73] Oops: general protection fault", "\nKernel panic - not syncing: Fatal")).toBe(0);
+  const dump = (flags: string): readonly string[] => [
+    "double fault: 0000\nRSP: 0018:ffffd0bd0097bb10 EFL",
+    `AGS: ${flags}\n`,
+  ];
+  expect(told(...dump("79f39242"))).toBe(1);
+  expect(told(...dump("00010282"), ...dump("00200246"))).toBe(0);
 });
 
 describe("the command line of QEMU", () => {
