@@ -157,6 +157,8 @@ const asker =
       ...more,
     });
     if (!answer.ok) {
+      if (answer.error.code === "tls-expired")
+        return told(fail("join-expired", answer.error.message, { hint: EXPIRED_HINT }));
       if (answer.error.code !== "tls") return { kind: "later", why: answer.error.message };
       return told(
         fail("join-untrusted", `who answers at ${server} can't prove to be of the cluster that the join token is for`, {
@@ -170,6 +172,9 @@ const asker =
     if (status === 429 || status >= 500) return { kind: "later", why: `${server} answered with status ${status}` };
     return { status, text: new TextDecoder().decode(body) };
   };
+
+const EXPIRED_HINT =
+  "check this machine's clock; if it is right, restart k0s on that controller (`cctl restart NODE k0scontroller`), which renews its certificates, and `cctl retry` here";
 
 const unexpected = ({ status }: Answer, path: string): Unknown => ({
   kind: "unknown",

@@ -64,6 +64,15 @@ describe("asking the cluster with the token", () => {
     }
   });
 
+  test("a controller whose certificate has ended was waited for: time can't mend it", async () => {
+    for (const role of ["worker", "controller"] as const) {
+      const { said, messages } = await ask(role, (cluster) => (cluster.isExpired = true));
+      expect(said).toContain("has expired");
+      expect(said).toContain("restart k0s on that controller");
+      expect(messages).toEqual([]);
+    }
+  });
+
   test("what it may not ask does not keep it from joining: it is a warning", async () => {
     for (const role of ["worker", "controller"] as const) {
       const { said } = await ask(role, (cluster) => (cluster.status = 403));

@@ -16,6 +16,8 @@ export interface FakeCluster {
   status?: number;
   /** Who answers can't prove to be of the cluster. */
   isForeign: boolean;
+  /** Its certificate has ended. */
+  isExpired: boolean;
   readonly asked: readonly string[];
   readonly http: Http;
 }
@@ -51,6 +53,7 @@ export function fakeCluster(authority?: KeyPair): FakeCluster {
     isTokenRefused: false,
     silentFor: 0,
     isForeign: false,
+    isExpired: false,
     asked,
     http: async (request) => {
       asked.push(`${request.post === undefined ? "GET" : "POST"} ${request.url}`);
@@ -58,6 +61,7 @@ export function fakeCluster(authority?: KeyPair): FakeCluster {
         cluster.silentFor -= 1;
         return err(appError("refused", `${new URL(request.url).host} refused the connection`));
       }
+      if (cluster.isExpired) return err(appError("tls-expired", `the certificate of ${request.url} has expired`));
       if (cluster.isForeign) return err(appError("tls", "the certificate is not trusted"));
       return ok({ ...answer(request), url: request.url });
     },
