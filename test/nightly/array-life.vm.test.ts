@@ -1,7 +1,7 @@
 // budget: 3000 s
 /**
  * Arrays of every level: made, pulled apart and mended while the node serves. One machine; each test goes on where the
- * last one ended. What comes after a cold start is in test/nightly.
+ * last one ended. What comes after a cold start is in raid.vm.test.ts.
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";

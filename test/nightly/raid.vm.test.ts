@@ -1,7 +1,7 @@
 // budget: 5400 s
 /**
  * Arrays of every level over boots: started cold with disks missing and all names changed, and taken over by a second
- * installation with its data. What happens while the node serves is in test/qemu.
+ * installation with its data. What happens while the node serves is in array-life.vm.test.ts.
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { ARRAYS, arrayMachine, isWhole } from "../qemu/harness/arrays.ts";
