@@ -89,13 +89,15 @@ export function applySteps(
   return [STEPS.check, STEPS.snapshot, STEPS.write, ...held, ...restarts, ...confirmed, STEPS.record, ...charts];
 }
 
+export const CHARTS_STEP = "apply:charts";
+
 const STEPS = {
   check: { id: "apply:check", title: "check what was rendered" },
   snapshot: { id: "apply:snapshot", title: "keep what will be replaced" },
   write: { id: "apply:write", title: "write what changed" },
   hold: { id: "apply:hold", title: "wait until every controller has it" },
   confirm: { id: "apply:confirm", title: "wait until somebody confirms it" },
-  charts: { id: "apply:charts", title: "wait for helm" },
+  charts: { id: CHARTS_STEP, title: "wait for helm" },
   record: { id: "apply:record", title: "record what the node runs" },
 } as const;
 

@@ -6,7 +6,7 @@ import { err, ok, type Result } from "../../kit/result.ts";
 import type { Operation } from "../../state/model.ts";
 import { isOver } from "../../state/model.ts";
 import { isAwaited } from "../confirmation.ts";
-import { finishRecorded } from "../driver.ts";
+import { CHARTS_STEP, finishRecorded } from "../driver.ts";
 import { parseRenderRecord, renderMark } from "../rerender/model.ts";
 import type { ApplyDependencies } from "../service/model.ts";
 import { readRecords, type Recovery, recoverApply } from "../undo/driver.ts";
@@ -62,11 +62,13 @@ function mountPointsIn({ parse }: ApplyDependencies, text: string): readonly str
 /** By its undo record, which is closed by now: also when only the operation's own end was missing. */
 function endAbandoned(
   { host, state }: ApplyDependencies,
-  { id, kind }: Operation,
+  { id, kind, steps }: Operation,
   { record, wasAwaited }: { readonly record: UndoRecord | undefined; readonly wasAwaited: boolean },
 ): void {
   const atMs = host.clock.nowMs();
-  const [phase, became] = ABANDONED[record?.state ?? "open"];
+  const isHelmOpen = steps.some((step) => step.id === CHARTS_STEP && step.state !== "done");
+  const [phase, became] =
+    ABANDONED[record?.state === "applied" && isHelmOpen ? "unreleased" : (record?.state ?? "open")];
   state.operations.adopt(id, atMs);
   const why = wasAwaited ? "it was not confirmed before the node or its program stopped" : STOPPED;
   const failureReason = `${why}; ${became}`;
@@ -79,6 +81,11 @@ const STOPPED = "the node or its program stopped in the middle";
 
 const ABANDONED = {
   applied: ["succeeded", "it had been recorded and was finished"],
+  // Succeeded only when the release is there: whoever waited for it has died, and helm goes on without.
+  unreleased: [
+    "failed",
+    "it had been recorded and is what the node runs, but nobody waited for helm any more; what became of the add-ons: kubectl get charts -n kube-system",
+  ],
   undone: ["rolled-back", "everything was put back"],
   open: ["failed", "nothing had been changed"],
 } as const;

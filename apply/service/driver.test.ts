@@ -3,6 +3,7 @@ import { MachineDied } from "../../test/support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../../test/support/fake-k0s.ts";
 import { type GateService, gateService, removeServices } from "../../test/support/gate-service.ts";
 import { recordBaseline } from "../../test/support/in-service.ts";
+import type { Operation } from "../../state/model.ts";
 import { findHandEdits, keepHandEdits } from "../by-hand/driver.ts";
 import { recoverApplies } from "../recovery/driver.ts";
 import { serveApply } from "./driver.ts";
@@ -233,11 +234,35 @@ test("power lost at any call: the operation ends, and says the same as baseline 
     expect(one.fake.text("/etc/k0s/k0s.yaml")?.includes("ingress")).toBe(isApplied);
     expect(one.fake.text("/etc/corium/config.yaml")).toBe(isApplied ? ADDON : BEFORE);
     const [operation] = one.state().operations.list();
-    if (begun !== undefined) expect(operation?.phase === "succeeded").toBe(isApplied);
+    if (begun !== undefined) {
+      const isReleased = operation?.steps.at(-1)?.state === "done";
+      expect([operation?.phase === "succeeded", saysItIsApplied(operation)]).toEqual([isReleased, isApplied]);
+    }
     expect(one.state().operations.running()).toBeUndefined();
     one.state().close();
   }
 }, 120_000);
+
+const saysItIsApplied = (operation: Operation | undefined): boolean =>
+  operation?.phase === "succeeded" || operation?.failureReason?.includes("it had been recorded") === true;
+
+test("the program died while helm was at work: the operation had succeeded, and a chart that fails was told to nobody", async () => {
+  const k0s = fakeK0s({ slowness: 0 });
+  k0s.badChart = "ingress";
+  const one = service(k0s);
+  one.fake.programs.set("k0s", (request, fake) => {
+    const isHelmAtWork = one.state().baseline.get()?.document.text === ADDON;
+    if (isHelmAtWork && request.argv.includes("charts.helm.k0sproject.io")) throw new MachineDied("helm");
+    return k0s.program(request, fake);
+  });
+  const died = await post(one, ADDON).catch((error: unknown) => error);
+  expect(died).toBeInstanceOf(MachineDied);
+  one.fake.boot();
+  expect((await recoverApplies(one.reopen())).ok).toBe(true);
+  const [operation] = one.state().operations.list();
+  expect([operation?.phase, saysItIsApplied(operation)]).toEqual(["failed", true]);
+  expect(operation?.failureReason).toContain("helm");
+});
 
 describe("an add-on that was dropped from the document", () => {
   const WITH = `${BEFORE}addons:\n  - {name: ingress, chart: "oci://r.example.com/ingress"}\n`;
