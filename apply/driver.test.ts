@@ -9,7 +9,8 @@ import { renderNode } from "../provision/render.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
 import { fakeHost, type FakeHost, MachineDied } from "../test/support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../test/support/fake-k0s.ts";
-import { applyDocument, type ApplyOutcome, type ApplyPorts, finishRecorded, sha256 } from "./driver.ts";
+import { applyDocument, type ApplyOutcome, type ApplyPorts, finishRecorded } from "./driver.ts";
+import { sha256 } from "./by-hand/driver.ts";
 import { planApply } from "./plan.ts";
 import { recoverApply } from "./undo/driver.ts";
 
@@ -110,6 +111,7 @@ class Node {
         text: text(to),
         secrets: new Map(),
         rendered: {},
+        sourceSha256: sha256(text(more.from ?? before)),
         inputsWith: () => ({ inputHash: "x", secretFingerprints: {} }),
       },
       ports,
@@ -123,7 +125,7 @@ class Node {
       stateDir: "/var/lib/corium",
       isAwaited: () => false,
       isRecorded: (hash) => this.recorded.sha256 === hash,
-      finish: (hash) => finishRecorded(this.ports(host), this.recorded, hash),
+      finish: (record) => finishRecorded(this.ports(host), this.recorded, record),
     });
     if (!done.ok) throw new Error(done.error.message);
     return done.value;

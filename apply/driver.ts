@@ -4,7 +4,6 @@
  * check → snapshot → write → restart → wait until k0s answers → confirm → record. Until it is recorded every failure puts
  * the files back; `recoverApply` does the same for a process or a machine that died in between.
  */
-import { createHash } from "node:crypto";
 import { type AppError, appError, fail } from "../kit/app-error.ts";
 import type { Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
@@ -19,7 +18,7 @@ import { K0S_CONFIG, type K0sUnit } from "../k0s/paths.ts";
 import { readCharts, restartAndWait, service, waitForCharts } from "../k0s/service/driver.ts";
 import type { OperationStep, RenderedDigests } from "../state/model.ts";
 import type { Document } from "../config/document.ts";
-import { keepHandEdits } from "./by-hand/driver.ts";
+import { findHandEdits, keepHandEdits, sha256 } from "./by-hand/driver.ts";
 import type { ApplyPlan, FileChange } from "./plan.ts";
 import {
   closeRecord,
@@ -42,6 +41,8 @@ export interface ApplyRequest {
   readonly secrets: ReadonlyMap<string, Secret>;
   /** Of the baseline. */
   readonly rendered: RenderedDigests;
+  /** Of the baseline's document, which source 1 holds. */
+  readonly sourceSha256: string;
   /** What is recorded of all that was rendered with. */
   readonly inputsWith: (secrets: ReadonlyMap<string, Secret>) => Pick<Made, "inputHash" | "secretFingerprints">;
   /** How long k0s may take to answer before the files are put back. */
@@ -74,8 +75,6 @@ export type ApplyOutcome =
   | { readonly status: "rolled-back"; readonly error: AppError }
   /** It could not be put back: `recoverApply` will try again, and nothing else is applied before. */
   | { readonly status: "stuck"; readonly error: AppError };
-
-export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");
 
 /** The steps that an operation shows from the start. */
 export function applySteps(
@@ -124,6 +123,7 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
       plan: { ...plan, files: changes.value },
       restarts: plan.restarts.includes("k0scontroller") ? ["k0scontroller"] : [],
       documentSha256: sha256(request.text),
+      sourceSha256: request.sourceSha256,
     });
   });
   if (!snapshot.ok) return { status: "failed", error: snapshot.error };
@@ -279,8 +279,22 @@ async function restart(request: ApplyRequest, ports: ApplyPorts, record: UndoRec
 }
 
 async function finish(text: string, { host, paths }: ApplyPorts, record: UndoRecord): Promise<Result<void, AppError>> {
-  const source = await writeSource(host, paths.config, text);
+  const source = await replaceSource({ host, paths }, record, text);
   return source.ok ? closeRecord(host, paths.stateDir, record, "applied") : source;
+}
+
+/** What somebody has written there since the apply began is kept. */
+async function replaceSource(
+  { host, paths }: Pick<ApplyPorts, "host" | "paths">,
+  { sourceSha256 }: UndoRecord,
+  text: string,
+): Promise<Result<void, AppError>> {
+  if (sourceSha256 !== undefined) {
+    const replaced = [{ path: paths.config, recorded: sourceSha256, content: text }];
+    const kept = await keepHandEdits(host, paths.stateDir, await findHandEdits(host, paths.stateDir, replaced));
+    if (!kept.ok) return kept;
+  }
+  return writeSource(host, paths.config, text);
 }
 
 /** Source 1: the document as it was given, comments and all; it may hold secrets. */
@@ -315,10 +329,10 @@ async function readRuns(host: Host, units: readonly K0sUnit[]): Promise<Readonly
 const RESTORE_LIMIT_MS = 10 * 60_000;
 const RESTORE_AGAIN_MS = 10_000;
 
-async function restoreInTime({ host, report }: ApplyPorts, record: UndoRecord): Promise<Result<void, AppError>> {
+async function restoreInTime({ host, paths, report }: ApplyPorts, record: UndoRecord): Promise<Result<void, AppError>> {
   const untilMs = host.clock.monotonicMs() + RESTORE_LIMIT_MS;
   for (;;) {
-    const restored = await restoreFiles(host, record);
+    const restored = await restoreFiles(host, paths.stateDir, record);
     if (restored.ok || host.clock.monotonicMs() >= untilMs) return restored;
     report(`the files can't be put back yet, and it is tried again: ${restored.error.message}`);
     await host.clock.sleep(RESTORE_AGAIN_MS);
@@ -380,8 +394,8 @@ async function putBack(
 export async function finishRecorded(
   { host, paths }: Pick<ApplyPorts, "host" | "paths">,
   document: { readonly text: string; readonly sha256: string },
-  documentSha256: string,
+  record: UndoRecord,
 ): Promise<Result<void, AppError>> {
-  if (document.sha256 !== documentSha256) return err(appError("undo", "the recorded document is another one"));
-  return writeSource(host, paths.config, document.text);
+  if (document.sha256 !== record.documentSha256) return err(appError("undo", "the recorded document is another one"));
+  return replaceSource({ host, paths }, record, document.text);
 }

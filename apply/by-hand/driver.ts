@@ -15,7 +15,7 @@ const KEPT = 20;
 
 const folderOf = (stateDir: string): string => `${stateDir}/by-hand`;
 
-const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");
+export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");
 
 function copyOf(stateDir: string, path: string, digest: string): string {
   return `${folderOf(stateDir)}/${path.slice(1).replaceAll("/", "-")}.${digest.slice(0, 12)}`;
@@ -50,7 +50,7 @@ export async function findHandEdits(
 export async function keepHandEdits(
   host: Host,
   stateDir: string,
-  edits: readonly HandEdit[],
+  edits: readonly Pick<HandEdit, "path">[],
 ): Promise<Result<void, AppError>> {
   const copies = new Set<string>();
   for (const { path } of edits) {

@@ -119,6 +119,49 @@ describe("the change is made, and waits", () => {
     expect(window.phase(later)).toBe("succeeded");
   });
 
+  describe("edited by hand while it waited: that was overwritten, and kept nowhere", () => {
+    const kept = ({ one: { fake } }: Window): readonly string[] =>
+      fake.paths("/var/lib/corium/by-hand").map((path) => fake.text(path) ?? "");
+
+    test("a file that the undo puts back, and one that it removes", async () => {
+      const window = new Window();
+      const id = await window.open(`${ADDON}${STACK.slice(BEFORE.length)}`);
+      const stack = "/var/lib/k0s/manifests/site/a.yaml";
+      for (const path of [CONFIG, stack]) window.one.fake.put(path, `# mine: ${path}`);
+      await window.tell(id, "take-back");
+      expect(window.one.fake.text(CONFIG)).not.toContain("mine");
+      expect(window.one.fake.text(stack)).toBeUndefined();
+      expect(kept(window).toSorted()).toEqual([`# mine: ${CONFIG}`, `# mine: ${stack}`]);
+    });
+
+    test("the same by the next boot", async () => {
+      const window = new Window();
+      await window.open(ADDON);
+      for (const path of [CONFIG, `/var/lib/corium${CONFIG}`]) window.one.fake.put(path, "# mine");
+      window.one.fake.sync();
+      window.one.fake.boot();
+      await window.restart("the next boot");
+      expect(window.one.fake.text(CONFIG)).not.toContain("mine");
+      expect(kept(window)).toEqual(["# mine"]);
+    });
+
+    test("source 1, when it is confirmed", async () => {
+      const window = new Window();
+      const id = await window.open(ADDON);
+      window.one.fake.put("/etc/corium/config.yaml", `${BEFORE}# mine`);
+      await window.tell(id);
+      expect(window.one.fake.text("/etc/corium/config.yaml")).toBe(ADDON);
+      expect(kept(window)).toEqual([`${BEFORE}# mine`]);
+    });
+
+    test("for contrast: nothing edited, nothing kept", async () => {
+      const window = new Window();
+      await window.tell(await window.open(ADDON), "take-back");
+      await window.tell(await window.open(`${ADDON}${STACK.slice(BEFORE.length)}`));
+      expect(kept(window)).toEqual([]);
+    });
+  });
+
   test("cancelled: undone at once", async () => {
     const window = new Window();
     const before = window.shape();

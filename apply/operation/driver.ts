@@ -69,6 +69,7 @@ async function recoverAndApply(dependencies: ApplyDependencies, begun: Begun): P
       text: work.request.document,
       secrets: inlineSecrets(document),
       rendered: baseline.rendered,
+      sourceSha256: baseline.document.sha256,
       inputsWith: (secrets) => inputsOf(dependencies, work, secrets),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     },

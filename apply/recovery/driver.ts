@@ -28,12 +28,12 @@ export async function recoverApplies(dependencies: ApplyDependencies): Promise<R
     mountPoints: baseline === undefined ? [] : mountPointsIn(dependencies, baseline.document.text),
     isRecorded: (hash) => baseline?.document.sha256 === hash || hash === rendered,
     isAwaited: (record) => isAwaitedHere(dependencies, record),
-    finish: (hash) =>
-      hash === rendered
+    finish: (record) =>
+      record.documentSha256 === rendered
         ? Promise.resolve(ok(undefined))
         : baseline === undefined
           ? Promise.resolve(err(appError("undo", "there is no baseline")))
-          : finishRecorded({ host, paths }, baseline.document, hash),
+          : finishRecorded({ host, paths }, baseline.document, record),
   });
   if (!recovered.ok) return recovered;
   const records = await readRecords(host, paths.stateDir);

@@ -15,8 +15,8 @@ import { type AppError, formatError } from "../../kit/app-error.ts";
 import type { RenderedFile } from "../../kit/rendered.ts";
 import { ok, type Result } from "../../kit/result.ts";
 import type { Baseline } from "../../state/model.ts";
-import { findHandEdits, keepHandEdits } from "../by-hand/driver.ts";
-import { sha256, withStoredSecrets, writeRendered } from "../driver.ts";
+import { findHandEdits, keepHandEdits, sha256 } from "../by-hand/driver.ts";
+import { withStoredSecrets, writeRendered } from "../driver.ts";
 import { expectedNode } from "../expected.ts";
 import { nodeFingerprintKey } from "../fingerprint-key.ts";
 import { inputHash } from "../input-hash.ts";
@@ -209,7 +209,7 @@ async function takeBack(
   record: UndoRecord,
   error: AppError,
 ): Promise<Result<never, AppError>> {
-  const restored = await restoreFiles(host, record);
+  const restored = await restoreFiles(host, paths.stateDir, record);
   if (restored.ok) await closeRecord(host, paths.stateDir, record, "undone");
   return { ok: false, error };
 }

@@ -8,7 +8,8 @@ import { err, ok, type Result } from "../../kit/result.ts";
 import type { K0sUnit } from "../../k0s/paths.ts";
 import { service } from "../../k0s/service/driver.ts";
 import { escapePath } from "../../systemd/escape.ts";
-import type { ApplyPlan } from "../plan.ts";
+import { keepHandEdits, sha256 } from "../by-hand/driver.ts";
+import type { ApplyPlan, FileChange } from "../plan.ts";
 import { type Awaited, type KeptFile, parseRecord, recordPath, undoFolder, type UndoRecord } from "./model.ts";
 
 /** Of operations that are over; an open one always stays. */
@@ -22,17 +23,20 @@ interface SnapshotInput {
   readonly plan: Pick<ApplyPlan, "files" | "timers">;
   readonly restarts: readonly K0sUnit[];
   readonly documentSha256: string;
+  readonly sourceSha256?: string;
 }
 
-async function keepFile(host: Host, path: string, copy: string): Promise<Result<KeptFile, AppError>> {
+async function keepFile(host: Host, change: FileChange, copy: string): Promise<Result<KeptFile, AppError>> {
+  const { path } = change;
+  const after = change.action === "write" ? { after: sha256(change.file.content) } : {};
   const stat = await host.files.stat(path, { noFollow: true });
   if (!stat.ok) return stat;
-  if (stat.value === null) return ok({ path, before: null });
+  if (stat.value === null) return ok({ path, before: null, ...after });
   if (stat.value.kind !== "file") return fail("not-a-file", `${path} is a ${stat.value.kind}, not a file`);
   const content = await host.files.read(path);
   if (!content.ok) return content;
   const written = await host.files.write(copy, content.value, { mode: PRIVATE });
-  return written.ok ? ok({ path, before: { mode: stat.value.mode, copy } }) : written;
+  return written.ok ? ok({ path, before: { mode: stat.value.mode, copy }, ...after }) : written;
 }
 
 const folderOf = (path: string): string => path.slice(0, path.lastIndexOf("/"));
@@ -43,8 +47,9 @@ export async function takeSnapshot(host: Host, input: SnapshotInput): Promise<Re
   const files: KeptFile[] = [];
   const newFolders = new Set<string>();
   const knownTimers: string[] = [];
-  for (const [index, { path }] of plan.files.entries()) {
-    const kept = await keepFile(host, path, `${undoFolder(stateDir)}/${operation}/${index}`);
+  for (const [index, change] of plan.files.entries()) {
+    const { path } = change;
+    const kept = await keepFile(host, change, `${undoFolder(stateDir)}/${operation}/${index}`);
     if (!kept.ok) return err(appError("snapshot", `${path} can't be kept for an undo`, { cause: kept.error }));
     files.push(kept.value);
     if (kept.value.before !== null) {
@@ -68,6 +73,7 @@ export async function takeSnapshot(host: Host, input: SnapshotInput): Promise<Re
     timers: plan.timers,
     knownTimers,
     documentSha256: input.documentSha256,
+    ...(input.sourceSha256 === undefined ? {} : { sourceSha256: input.sourceSha256 }),
   };
   const written = await writeRecord(host, stateDir, record);
   return written.ok ? ok(record) : written;
@@ -133,7 +139,9 @@ export async function readRecords(host: Host, stateDir: string): Promise<Result<
 }
 
 /** Puts every file back as it was. May be run again after it was cut off at any point. */
-export async function restoreFiles(host: Host, record: UndoRecord): Promise<Result<void, AppError>> {
+export async function restoreFiles(host: Host, stateDir: string, record: UndoRecord): Promise<Result<void, AppError>> {
+  const edited = await keepLateEdits(host, stateDir, record);
+  if (!edited.ok) return edited;
   const addedTimers = record.timers.wanted.filter((unit) => !record.knownTimers.includes(unit));
   const stopped = await dropTimers(host, addedTimers);
   if (!stopped.ok) return stopped;
@@ -153,6 +161,21 @@ export async function restoreFiles(host: Host, record: UndoRecord): Promise<Resu
     if (!removed.ok) return removed;
   }
   return settleTimers(host, { isChanged: hasUnits(record), wanted: [...record.timers.gone, ...record.knownTimers] });
+}
+
+/** What somebody has changed by hand since the apply wrote it: neither from before nor from it. */
+async function keepLateEdits(host: Host, stateDir: string, { files }: UndoRecord): Promise<Result<void, AppError>> {
+  const edits: { readonly path: string }[] = [];
+  for (const { path, before, after } of files) {
+    const found = await host.files.read(path);
+    if (!found.ok) continue;
+    const digest = sha256(found.value);
+    if (digest === after) continue;
+    const old = before === null ? undefined : await host.files.read(before.copy);
+    if (old?.ok === false) return old;
+    if (old === undefined || digest !== sha256(old.value)) edits.push({ path });
+  }
+  return keepHandEdits(host, stateDir, edits);
 }
 
 const hasUnits = (record: UndoRecord): boolean => record.files.some(({ path }) => isUnitPath(path));
@@ -208,7 +231,7 @@ export interface RecoverPorts {
   /** Of the baseline's data disks: files may lie beneath. */
   readonly mountPoints: readonly string[];
   /** The document was recorded, source 1 may still be the old one: writes it again. */
-  readonly finish: (documentSha256: string) => Promise<Result<void, AppError>>;
+  readonly finish: (record: UndoRecord) => Promise<Result<void, AppError>>;
 }
 
 /**
@@ -239,7 +262,7 @@ export async function recoverApply(ports: RecoverPorts): Promise<Result<readonly
         { hint: "everything is put back, and k0s started, as soon as it is" },
       );
     }
-    const done = isRecorded ? await ports.finish(record.documentSha256) : await undo(host, record);
+    const done = isRecorded ? await ports.finish(record) : await undo(host, stateDir, record);
     if (!done.ok) {
       const what = isRecorded ? "is recorded and can't be finished" : "was cut off and can't be undone";
       return err(appError("undo", `the apply ${record.operation} ${what}`, { cause: done.error }));
@@ -275,8 +298,8 @@ export async function missingMount(
   return ok(undefined);
 }
 
-async function undo(host: Host, record: UndoRecord): Promise<Result<void, AppError>> {
-  const restored = await restoreFiles(host, record);
+async function undo(host: Host, stateDir: string, record: UndoRecord): Promise<Result<void, AppError>> {
+  const restored = await restoreFiles(host, stateDir, record);
   if (!restored.ok) return restored;
   for (const unit of record.restarts) {
     const status = await host.systemd.status(service(unit));

@@ -7,6 +7,8 @@ export interface KeptFile {
   readonly path: string;
   /** The file as it was, with its name among the copies; null: it was absent. */
   readonly before: { readonly mode: number; readonly copy: string } | null;
+  /** SHA-256 of what came instead; absent: it was removed. */
+  readonly after?: string;
 }
 
 /** What is left to do of a change that is made: to record it, and to wait for helm. */
@@ -47,6 +49,8 @@ export interface UndoRecord {
   readonly knownTimers: readonly string[];
   /** Of the document that was being applied. */
   readonly documentSha256: string;
+  /** Of the one before it, which source 1 holds until then; absent where it is not written. */
+  readonly sourceSha256?: string;
   /** Present while it waits; holds secrets, as the copies do. */
   readonly awaited?: Awaited;
 }
