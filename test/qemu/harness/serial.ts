@@ -39,7 +39,7 @@ const PANIC = /Kernel panic - not syncing[^\n]*/;
 export const EMULATOR_FLAW = /Oops: int3: 0000 |EFLAGS: (?!00[0-3])[0-9a-f]{8}\b/;
 
 /** Said by a test whose machine was ended for it: the runner takes such a file once more. */
-export const EMULATOR_FLAW_SAID = "QEMU's emulator broke the kernel of this guest: the machine was ended";
+export const EMULATOR_FLAW_SAID = "QEMU's emulator broke this machine: it was ended";
 
 /** Escapes may be cut by a chunk's end: `rest` is put in front of the next chunk. */
 export function stripTerminal(input: string): { readonly text: string; readonly rest: string } {

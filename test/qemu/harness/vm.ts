@@ -124,6 +124,10 @@ export async function startVm(options: VmOptions): Promise<Vm> {
     await stderrDone.catch(() => undefined);
     rmSync(directory, { recursive: true, force: true });
   };
+  void qemu.exited.then(() => {
+    // Nothing that a guest does may end a program that way.
+    if (qemu.signalCode === "SIGSEGV") process.stderr.write(`${options.name}: QEMU crashed; ${EMULATOR_FLAW_SAID}\n`);
+  });
   const isGone = (): boolean => qemu.exitCode !== null;
   let console: Serial;
   let shell: Shell | undefined;

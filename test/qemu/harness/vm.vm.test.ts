@@ -1,11 +1,12 @@
 // budget: 400 s
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, expect, spyOn, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { createQcow2, createRaw, sha256 } from "./disk.ts";
 import { HOST_ADDRESS, startServer } from "./http.ts";
 import { miniGuest } from "./mini-guest.ts";
+import { EMULATOR_FLAW_SAID } from "./serial.ts";
 import { withVm } from "./vm.ts";
 import { readWriteLog, replay, survivors } from "./write-log.ts";
 
@@ -88,6 +89,21 @@ test("a wait that is not answered fails with the console's tail, a panic at once
     expect(performance.now() - started).toBeLessThan(40_000);
     await vm.waitExit(20_000);
   });
+}, 120_000);
+
+test("QEMU that crashed by itself passed for a failure of what was tested", async () => {
+  const said = spyOn(process.stderr, "write").mockImplementation(() => true);
+  try {
+    await withVm({ name: "harness-crash", kernel: mini, memoryMiB: 512, shell: false }, async (vm) => {
+      const waiting = vm.console.expect(/never printed/, 60_000);
+      process.kill(vm.pid, "SIGSEGV");
+      await expect(waiting).rejects.toThrow("the machine is gone");
+      await vm.waitExit(20_000);
+    });
+    expect(said.mock.calls.join("")).toContain(EMULATOR_FLAW_SAID);
+  } finally {
+    said.mockRestore();
+  }
 }, 120_000);
 
 test.each(["bios", "ovmf"] as const)(
