@@ -255,6 +255,8 @@ test(
     router.limit(1200);
     const each = member(14);
     await each.kill();
+    // While it is off the carrier forgets whom it called: the hub, which remembers where it was, can't call first.
+    router.moveFarSite("203.0.113.9");
     await each.start();
     await each.vm().shell.waitReady(LONG_MS);
     const unresolved = await peerUntil(14, 11, ({ state }) => state === "unresolved");
@@ -283,11 +285,8 @@ test(
     await nameHub(14, "192.168.77.21");
     const gone = async () => (await operator.status("n14"))?.overlay[0];
     while ((await gone())?.up !== false) await Bun.sleep(2000);
-    // The wait for it is over, and failed.
-    await on(
-      14,
-      "until systemctl show -P Job k0sworker | grep -qx 0; do sleep 2; done; ip link show wg0 2>/dev/null || true",
-    );
+    // Five minutes, and then the wait for it has failed.
+    await each.vm().shell.must("until systemctl is-failed -q corium-overlay@wg0; do sleep 2; done", LONG_MS);
     expect(await on(14, "systemctl is-active k0sworker || true")).toBe("inactive");
     await on(14, `cp /var/lib/away/*wg0.netdev ${kept}/ && cp -p /var/lib/away/*wg0.netdev /etc/systemd/network/`);
     await on(14, "chown root:systemd-network /etc/systemd/network/*wg0.netdev && networkctl reload");

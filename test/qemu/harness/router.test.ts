@@ -93,6 +93,15 @@ test("only WireGuard passes, the far site is reached only where it called from, 
   near.send(udp(NEAR.address, CARRIER, [51820, came.readUInt16BE(34)], gateways.near, NEAR.mac));
   expect(readIpv4(await far.next())).toMatchObject({ source: NEAR.address, target: FAR.address });
 
+  // The hub moved: whoever called it by its old address hears it again only after a call to the new one.
+  const moved = { ...NEAR, address: "192.168.77.21" };
+  near.send(udp(moved.address, CARRIER, [51820, came.readUInt16BE(34)], gateways.near, NEAR.mac));
+  while (router.refused.at(-1)?.source !== moved.address) await Bun.sleep(5);
+  expect(far.frames).toEqual([]);
+  far.send(udp(FAR.address, moved.address, [51820, 51820], gateways.far, FAR.mac));
+  near.send(udp(moved.address, CARRIER, [51820, came.readUInt16BE(34)], gateways.near, NEAR.mac));
+  expect(readIpv4(await far.next())).toMatchObject({ source: moved.address, target: FAR.address });
+
   router.moveFarSite("203.0.113.8");
   near.send(udp(NEAR.address, CARRIER, [51820, came.readUInt16BE(34)], gateways.near, NEAR.mac));
   far.send(udp(FAR.address, NEAR.address, [51820, 51820], gateways.far, FAR.mac));

@@ -28,6 +28,13 @@ export interface Refused extends Omit<Passed, "bytes"> {
   readonly protocol: number;
 }
 
+interface Mapping {
+  readonly address: string;
+  readonly port: number;
+  /** Whom it sent to: nobody else gets in, not even whom it knows by another address. */
+  readonly called: Set<string>;
+}
+
 export interface Router {
   readonly passed: readonly Passed[];
   /** What is no WireGuard, or was not called for. */
@@ -137,7 +144,7 @@ export async function openRouter(near: Segment, far: Segment, farAddress: string
   const refused: Refused[] = [];
   let [address, limitBytes] = [farAddress, undefined as number | undefined];
   /** Port of the carrier's address → who sent from it. */
-  let mappings = new Map<number, { readonly address: string; readonly port: number }>();
+  let mappings = new Map<number, Mapping>();
   let nextPort = FIRST_PORT;
 
   function deliver(frame: Buffer, out: Port, target: string, rewrite: Omit<Rewrite, "macs">): void {
@@ -155,7 +162,8 @@ export async function openRouter(near: Segment, far: Segment, farAddress: string
     const [atMs, at] = [performance.now(), 14 + headerBytes];
     const [sourcePort, targetPort] = protocol === UDP ? [frame.readUInt16BE(at), frame.readUInt16BE(at + 2)] : [0, 0];
     const mapping = port === inner ? undefined : mappings.get(targetPort);
-    const isWireguard = port === inner ? targetPort === WIREGUARD_PORT : mapping !== undefined && target === address;
+    const isAnswer = mapping?.called.has(source) === true && target === address;
+    const isWireguard = port === inner ? targetPort === WIREGUARD_PORT : isAnswer;
     if (!isWireguard) {
       refused.push({ atMs, source, target, protocol });
       return;
@@ -163,13 +171,17 @@ export async function openRouter(near: Segment, far: Segment, farAddress: string
     passed.push({ atMs, source, target, bytes });
     if (limitBytes !== undefined && bytes > limitBytes) return;
     if (mapping !== undefined) deliver(frame, inner, mapping.address, { target: mapping });
-    else deliver(frame, outer, target, { source: { address, port: mappedPort(source, sourcePort) } });
+    else deliver(frame, outer, target, { source: { address, port: mappedPort(source, sourcePort, target) } });
   }
 
-  function mappedPort(sourceAddress: string, port: number): number {
-    for (const [mapped, known] of mappings) if (known.address === sourceAddress && known.port === port) return mapped;
+  function mappedPort(sourceAddress: string, port: number, target: string): number {
+    for (const [mapped, { address: known, port: knownPort, called }] of mappings) {
+      if (known !== sourceAddress || knownPort !== port) continue;
+      called.add(target);
+      return mapped;
+    }
     nextPort += 1;
-    mappings.set(nextPort, { address: sourceAddress, port });
+    mappings.set(nextPort, { address: sourceAddress, port, called: new Set([target]) });
     return nextPort;
   }
 
