@@ -464,6 +464,16 @@ describe("addresses", () => {
     expect(failed[1]?.message).toContain("this node entered service with 192.0.2.2");
   });
 
+  test("an overlay that is down was said to want a reservation for its address", async () => {
+    const host = machine({ units: { "k0scontroller.service": { activeState: "inactive" } } });
+    const down = [{ name: "wg0", up: false, addresses: ["192.0.2.2/24"], peers: [] }];
+    const { failed } = await checksOf({ addresses: async () => [], overlay: async () => down }, { host });
+    expect(failed.map(({ name, message }) => [name, message])).toEqual([
+      ["k0s", "k0scontroller.service is not active: it is not started without overlay wg0"],
+      ["overlay wg0", "down"],
+    ]);
+  });
+
   test("there, or not to be read, it is no complaint", async () => {
     expect((await checksOf({ addresses: async () => ["192.0.2.2", "192.0.2.77"] })).failed).toEqual([]);
     expect((await checksOf({ addresses: async () => undefined })).failed).toEqual([]);

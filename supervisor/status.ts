@@ -129,6 +129,8 @@ export function createStatus(input: StatusInput): Status {
     const config = await configStatus({ hostname: machine.hostname, arrays, mounts, links: overlay, addresses });
     const nowMs = host.clock.nowMs();
     const phase = phaseOf(bootstrap);
+    // An overlay that is down says so itself: no router gives its address back.
+    const ofOverlays = overlay.flatMap((each) => each.addresses.map((cidr) => cidr.split("/")[0] ?? ""));
     const checks = judgeHealth({
       problems: [...problems(), ...(await halfReset())],
       isInService: isInService(),
@@ -145,7 +147,10 @@ export function createStatus(input: StatusInput): Status {
         ends.filter((end) => end.kind !== "api" && end.notAfterMs <= nowMs),
         nowMs,
       ),
-      gone: addresses === undefined ? [] : goneAddresses(state.baseline.get()?.addresses ?? {}, addresses),
+      gone:
+        addresses === undefined
+          ? []
+          : goneAddresses(state.baseline.get()?.addresses ?? {}, [...addresses, ...ofOverlays]),
     });
     const claim = state.claim.get();
     const operation = state.operations.running();
