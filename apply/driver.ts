@@ -25,7 +25,7 @@ import {
   dropTimers,
   isUnitPath,
   markAwaited,
-  restoreFiles,
+  restoreInTime,
   settleTimers,
   takeSnapshot,
 } from "./undo/driver.ts";
@@ -325,20 +325,6 @@ async function readRuns(host: Host, units: readonly K0sUnit[]): Promise<Readonly
   return runs;
 }
 
-/** A disk that is full now may have room a moment later, and until then the node is half of each. */
-const RESTORE_LIMIT_MS = 10 * 60_000;
-const RESTORE_AGAIN_MS = 10_000;
-
-async function restoreInTime({ host, paths, report }: ApplyPorts, record: UndoRecord): Promise<Result<void, AppError>> {
-  const untilMs = host.clock.monotonicMs() + RESTORE_LIMIT_MS;
-  for (;;) {
-    const restored = await restoreFiles(host, paths.stateDir, record);
-    if (restored.ok || host.clock.monotonicMs() >= untilMs) return restored;
-    report(`the files can't be put back yet, and it is tried again: ${restored.error.message}`);
-    await host.clock.sleep(RESTORE_AGAIN_MS);
-  }
-}
-
 const TRIED_AGAIN = "the next apply, or the next start of the node, tries again first; until then nothing is applied";
 
 async function rollBack(
@@ -374,7 +360,7 @@ async function putBack(
   request: Pick<ApplyRequest, "timeoutMs">,
   { record, runs }: Before,
 ): Promise<Result<void, AppError>> {
-  const restored = await restoreInTime(ports, record);
+  const restored = await restoreInTime(ports, ports.paths.stateDir, record);
   if (!restored.ok) return restored;
   const running = runs.size === 0 ? runs : await readRuns(ports.host, record.restarts);
   for (const unit of record.restarts) {

@@ -178,6 +178,25 @@ async function keepLateEdits(host: Host, stateDir: string, { files }: UndoRecord
   return keepHandEdits(host, stateDir, edits);
 }
 
+/** A disk that is full now may have room a moment later, and until then the node is half of each. */
+const RESTORE_LIMIT_MS = 10 * 60_000;
+const RESTORE_AGAIN_MS = 10_000;
+
+/** As `restoreFiles`, tried again for ten minutes, which is told. */
+export async function restoreInTime(
+  { host, report }: { readonly host: Host; readonly report: (message: string) => void },
+  stateDir: string,
+  record: UndoRecord,
+): Promise<Result<void, AppError>> {
+  const untilMs = host.clock.monotonicMs() + RESTORE_LIMIT_MS;
+  for (;;) {
+    const restored = await restoreFiles(host, stateDir, record);
+    if (restored.ok || host.clock.monotonicMs() >= untilMs) return restored;
+    report(`the files can't be put back yet, and it is tried again: ${restored.error.message}`);
+    await host.clock.sleep(RESTORE_AGAIN_MS);
+  }
+}
+
 const hasUnits = (record: UndoRecord): boolean => record.files.some(({ path }) => isUnitPath(path));
 
 export const isUnitPath = (path: string): boolean => path.startsWith("/etc/systemd/system/");
