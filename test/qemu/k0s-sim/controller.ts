@@ -26,7 +26,7 @@ import { answerSigning } from "./signing.ts";
 import { openStore, type Store } from "./store.ts";
 import { decodeToken } from "./token.ts";
 import { listenTls } from "./tls-server.ts";
-import { markLostNodes, startWorkload, type Workload } from "./workload.ts";
+import { nodeController, startWorkload, type Workload } from "./workload.ts";
 
 export async function runController(argv: readonly string[]): Promise<void> {
   const parsed = parseFlags(CONTROLLER, argv);
@@ -119,8 +119,9 @@ export async function runController(argv: readonly string[]): Promise<void> {
   const announced = isEtcd
     ? announceMember({ name: memberName(config), peerAddress, store, cluster, admin: adminConfig(runtime.dataDir) })
     : undefined;
+  const markLost = nodeController(store);
   const lost = setInterval(() => {
-    if (cluster.isLeader()) markLostNodes(store);
+    if (cluster.isLeader()) markLost();
   }, 5000);
 
   let workload: Workload | undefined;

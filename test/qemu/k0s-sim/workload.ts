@@ -172,21 +172,32 @@ async function register(config: KubeConfig, options: WorkloadOptions, name: stri
   return true;
 }
 
-/** The node controller: silent nodes are no longer Ready. */
-export function markLostNodes(store: Store): void {
-  const nodes = findResource(store.resources(), "nodes");
-  if (nodes === undefined) return;
-  for (const node of store.list(nodes)) {
-    const conditions = at(node, "status", "conditions");
-    const condition: unknown = Array.isArray(conditions) ? conditions[0] : undefined;
-    if (!isRecord(condition) || condition["status"] === "Unknown") continue;
-    if (Date.now() - Date.parse(String(condition["lastHeartbeatTime"])) < LOST_MS) continue;
-    const lost = {
-      ...condition,
-      status: "Unknown",
-      reason: "NodeStatusUnknown",
-      message: "Kubelet stopped posting node status.",
-    };
-    store.put({ ...node, status: { ...(node["status"] as object), conditions: [lost] } });
-  }
+/**
+ * The node controller, which looks whenever what it returns is called: a node whose heartbeat did not change for 40 s is
+ * no longer Ready. As in Kubernetes by its own clock: a heartbeat's time is of another machine's, and only compared
+ * with the one before.
+ */
+export function nodeController(store: Store, nowMs: () => number = () => performance.now()): () => void {
+  const seen = new Map<string, { readonly heartbeat: string; readonly sinceMs: number }>();
+  return () => {
+    const nodes = findResource(store.resources(), "nodes");
+    if (nodes === undefined) return;
+    for (const node of store.list(nodes)) {
+      const conditions = at(node, "status", "conditions");
+      const condition: unknown = Array.isArray(conditions) ? conditions[0] : undefined;
+      if (!isRecord(condition) || condition["status"] === "Unknown") continue;
+      const heartbeat = String(condition["lastHeartbeatTime"]);
+      const known = seen.get(node.metadata.name);
+      if (known?.heartbeat !== heartbeat) seen.set(node.metadata.name, { heartbeat, sinceMs: nowMs() });
+      else if (nowMs() - known.sinceMs >= LOST_MS) {
+        const lost = {
+          ...condition,
+          status: "Unknown",
+          reason: "NodeStatusUnknown",
+          message: "Kubelet stopped posting node status.",
+        };
+        store.put({ ...node, status: { ...(node["status"] as object), conditions: [lost] } });
+      }
+    }
+  };
 }
