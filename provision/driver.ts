@@ -142,6 +142,8 @@ export interface SecretSourceField {
   readonly source: SecretSource;
   /** Where an earlier attempt has put it: a source may give it once only. One try at the source, then this. */
   readonly fallbackFile?: string;
+  /** Is it this source that gave what is stored? Without it: whatever is stored will do. */
+  readonly isFromSource?: (stored: string) => boolean;
 }
 
 /** All of them at once, so that their waits overlap; every failure is told, not only the first. */
@@ -173,7 +175,8 @@ async function resolveOne(
 ): Promise<Result<Secret, AppError>> {
   const { source } = field;
   const stored = field.fallbackFile === undefined ? undefined : await host.files.readText(field.fallbackFile);
-  const fallback = stored?.ok === true ? stored.value.trim() : "";
+  const text = stored?.ok === true ? stored.value.trim() : "";
+  const fallback = field.isFromSource?.(text) === false ? "" : text;
   const startMs = host.clock.monotonicMs();
   const limitMs = fallback !== "" || source.waitFor === undefined ? 0 : (parseDuration(source.waitFor) ?? 0);
   for (let attempt = 0; ; attempt++) {

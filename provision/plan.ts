@@ -170,7 +170,7 @@ function joinSteps(
     {
       kind: "node:join",
       id: "join",
-      title: `ask the cluster whether the name ${node} is free`,
+      title: `make sure the name ${node} is free in the cluster`,
       tokenField: document.join.token === undefined ? "join.tokenFrom" : "join.token",
       joining: {
         node,

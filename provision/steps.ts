@@ -24,6 +24,8 @@ export interface NodePorts {
   readonly secretSources: ReadonlyMap<string, SecretSourceField>;
   /** Of what is resolved: right kind of token, length of the pass, … . A value is a warning. */
   readonly checkSecret: (path: string, secret: Secret) => Result<string | undefined, AppError>;
+  /** What a source gave, and it is good. */
+  readonly noteSecret: (path: string, secret: Secret) => void;
   /** The same map that the steps see; filled here. */
   readonly secrets: Map<string, Secret>;
   readonly baseline: {
@@ -61,6 +63,7 @@ export function nodeExecutors(ports: NodePorts): Executors<NodeStep> {
           const checked = ports.checkSecret(path, secret);
           if (!checked.ok) return checked;
           if (checked.value !== undefined) ports.warn(checked.value);
+          ports.noteSecret(path, secret);
           ports.secrets.set(path, secret);
         }
         return ok(undefined);

@@ -15,6 +15,8 @@ export type MetaKey =
   | "wipe-own"
   /** Random, never shown: fingerprints of secrets are keyed with it. */
   | "fingerprint-key"
+  /** Which source gave which join token last: a keyed fingerprint of both (supervisor/join-token.ts). */
+  | "join-token"
   /** Boot in which it was said that volumes have no recovery key. */
   | "reminded-of-recovery"
   /** Boot in which it was said that other installed systems are in the machine. */

@@ -188,6 +188,37 @@ join: {tokenFrom: {file: /var/lib/corium/token}}
     expect(of.state.operations.list().map(({ phase }) => phase)).toEqual(["succeeded", "failed", "failed", "failed"]);
   });
 
+  test("a stored join token of an earlier source was used instead of waiting for what the new one gives", async () => {
+    const worker = (source: string): string =>
+      `role: worker\nnode: {name: w1}\ncluster: {endpoint: 192.0.2.10}\njoin: {tokenFrom: {file: ${source}}}\n`;
+    const of = world(worker("/var/lib/corium/first"));
+    of.host.setHttp(fakeCluster().http);
+    const k0s = of.host.programs.get("k0s");
+    if (k0s === undefined) throw new Error("no k0s");
+    of.host.programs.set("k0s", (request, host) =>
+      request.argv[1] === "install" ? { exitCode: 1, stderr: "no room" } : k0s(request, host),
+    );
+    const nowMs = of.host.clock.nowMs();
+    const ca = await mintAuthority({ commonName: "cluster", nowMs, random: realRandom });
+    const token = joinToken("kubelet-bootstrap", ca.certificate);
+    of.host.put("/var/lib/corium/first", token.replaceAll(/.{76}/g, "$&\n"));
+    const said = async (): Promise<string> => {
+      expect(await bootstrap(services(of))).toBe(1);
+      return statusOf(of)?.error?.join("\n") ?? "";
+    };
+    expect(await said()).toContain("no room");
+    expect(of.host.text("/etc/k0s/join-token")).toBe(`${token}\n`);
+    // It gave it once: the next attempt makes do with what is stored.
+    await of.host.files.remove("/var/lib/corium/first");
+    expect(await said()).toContain("no room");
+    of.host.put("/usr/share/corium/config.yaml", worker("/var/lib/corium/second"));
+    expect(await said()).toContain("cannot read /var/lib/corium/second");
+    of.host.put("/var/lib/corium/second", joinToken("kubelet-bootstrap", ca.certificate, "https://192.0.2.11:6443"));
+    of.host.programs.set("k0s", k0s);
+    expect(await bootstrap(services(of))).toBe(0);
+    expect(of.host.text("/etc/k0s/join-token")).not.toBe(`${token}\n`);
+  });
+
   describe("what the cluster says of a node that wants to join, before anything is changed", () => {
     const joining = async (role: "worker" | "controller") => {
       const of = world(`role: ${role}

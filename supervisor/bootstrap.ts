@@ -33,6 +33,7 @@ import { recordAddresses } from "../provision/addresses.ts";
 import { findEarlier } from "../provision/earlier/driver.ts";
 import { type Earlier, earlierThan } from "../provision/earlier/plan.ts";
 import type { MachineFacts } from "../provision/facts.ts";
+import { isTokenOf, JOIN_TOKEN_FROM, noteJoinToken } from "./join-token.ts";
 import { HELD, isHeld, obtainDocument, passGate, refusedBy } from "./obtain-document.ts";
 import { installFromLive } from "./install.ts";
 import { ownLossSinceMs, spendConsent } from "./own-consent.ts";
@@ -245,11 +246,17 @@ function nodePorts(
       reporter.warn(message);
       state.events.add({ atMs: host.clock.nowMs(), kind: "bootstrap", severity: "warning", message });
     },
-    secretSources: new Map(namedSecrets(documentSecrets).map((secret) => [secret.path, withFallback(secret)])),
+    secretSources: new Map(
+      namedSecrets(documentSecrets).map((secret) => [secret.path, withFallback(secret, services)]),
+    ),
     checkSecret: (path, secret) => {
       const role = document.role === undefined ? {} : { role: document.role };
       const endpoint = document.cluster.endpoint === undefined ? {} : { endpoint: document.cluster.endpoint };
       return checkResolvedSecret(path, secret, { ...role, ...endpoint, nowMs: host.clock.nowMs() });
+    },
+    noteSecret: (path, secret) => {
+      const source = document.join?.tokenFrom;
+      if (path === JOIN_TOKEN_FROM && source !== undefined) noteJoinToken(state.meta, host.random, source, secret);
     },
     secrets,
     baseline: {
@@ -270,10 +277,15 @@ function nodePorts(
 }
 
 /** What the source says now is preferred; but it may give a secret once only. */
-function withFallback(secret: NamedSecret): SecretSourceField {
+function withFallback(
+  secret: NamedSecret,
+  { state, host }: Pick<BootstrapServices, "state" | "host">,
+): SecretSourceField {
   const volume = /^luks\[(.+)\]\.passphraseFrom$/.exec(secret.path)?.[1];
   if (volume !== undefined) return { ...secret, fallbackFile: passphraseFile(volume) };
-  return secret.path === "join.tokenFrom" ? { ...secret, fallbackFile: K0S_JOIN_TOKEN } : secret;
+  if (secret.path !== JOIN_TOKEN_FROM) return secret;
+  const isFromSource = (stored: string): boolean => isTokenOf(state.meta, host.random, secret.source, stored);
+  return { ...secret, fallbackFile: K0S_JOIN_TOKEN, isFromSource };
 }
 
 function isRecorded({ state }: BootstrapServices, step: BaselineStep): boolean {

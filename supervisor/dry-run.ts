@@ -51,6 +51,7 @@ async function dryBootstrap(
     warn: () => undefined,
     secretSources: new Map(),
     checkSecret: () => ok(undefined),
+    noteSecret: () => undefined,
     secrets: new Map(),
     baseline: { isRecorded: () => false, record: () => ok(undefined) },
     recordMarker: () => undefined,
