@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { memoryState } from "../state/open.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
+import { withTimeline } from "../test/support/timeline.ts";
 import { watchAddresses } from "./address-watch.ts";
 
 const trie = (...addresses: readonly string[]): string =>
@@ -11,14 +12,13 @@ async function live(plan: readonly (readonly [seconds: number, ...addresses: str
   const state = memoryState();
   const ending = new AbortController();
   const recorded = { apiAddress: "192.0.2.2", peerAddress: "192.0.2.2", nodeIp: "192.0.2.2" };
-  const watch = { host, state, recorded: () => recorded, memoryPath: "/run/corium/addresses.json", say: () => {} };
-  const watching = watchAddresses(watch, ending.signal);
-  for (const [seconds, ...addresses] of plan) {
-    while (host.clock.monotonicMs() < seconds * 1_000) await Bun.sleep(0);
-    host.put("/proc/net/fib_trie", trie(...addresses));
-  }
-  ending.abort();
-  await watching;
+  const changes = plan.map(
+    ([seconds, ...addresses]) => [seconds, () => host.put("/proc/net/fib_trie", trie(...addresses))] as const,
+  );
+  const endS = plan.at(-1)?.[0] ?? 0;
+  const timed = withTimeline(host, [...changes, [endS, () => ending.abort()]]);
+  const watch = { host: timed, state, recorded: () => recorded, memoryPath: "/run/corium/addresses.json", say: () => {} };
+  await watchAddresses(watch, ending.signal);
   return { said: state.events.last().map(({ kind, message }) => `${kind}: ${message}`), calls: host.calls };
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { memoryState } from "../state/open.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
+import { withTimeline } from "../test/support/timeline.ts";
 import type { WatchedOverlay } from "../wireguard/watch.ts";
 import { overlayWatcher } from "./overlay-watch.ts";
 
@@ -40,7 +41,10 @@ test("B035, B036: a hub that changed its address is found again, and each half m
   const state = memoryState();
   const ending = new AbortController();
   const watcher = overlayWatcher({
-    host,
+    host: withTimeline(host, [
+      [61, () => (kernel.hubAt = "192.0.2.9")],
+      [601, () => ending.abort()],
+    ]),
     state,
     overlays: () => [wg0],
     memoryPath: "/run/corium/overlays.json",
@@ -48,12 +52,7 @@ test("B035, B036: a hub that changed its address is found again, and each half m
       throw new Error(line);
     },
   });
-  const watching = watcher.watch(ending.signal);
-  while (host.clock.monotonicMs() < 61_000) await Bun.sleep(0);
-  kernel.hubAt = "192.0.2.9";
-  while (host.clock.monotonicMs() < 601_000) await Bun.sleep(0);
-  ending.abort();
-  await watching;
+  await watcher.watch(ending.signal);
   expect(kernel.endpoint).toBe("192.0.2.9:51820");
   expect(told(state)).toContain(
     "overlay-endpoint: overlay wg0: peer hub.example.net moved from 192.0.2.1 to 192.0.2.9",
@@ -68,12 +67,9 @@ test("a daemon that starts anew does not say again what it said", async () => {
   const state = memoryState();
   const run = async (): Promise<void> => {
     const ending = new AbortController();
-    const options = { host, state, overlays: () => [wg0], memoryPath: "/run/corium/overlays.json", say: () => {} };
-    const fromMs = host.clock.monotonicMs();
-    const watching = overlayWatcher(options).watch(ending.signal);
-    while (host.clock.monotonicMs() < fromMs + 90_000) await Bun.sleep(0);
-    ending.abort();
-    await watching;
+    const timed = withTimeline(host, [[90, () => ending.abort()]]);
+    const memoryPath = "/run/corium/overlays.json";
+    await overlayWatcher({ host: timed, state, overlays: () => [wg0], memoryPath, say: () => {} }).watch(ending.signal);
   };
   await run();
   await run();

@@ -3,6 +3,7 @@ import type { Document } from "../config/document.ts";
 import { memoryState } from "../state/open.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
+import { type Timeline, withTimeline } from "../test/support/timeline.ts";
 import { readHa, vipWatcher } from "./vip-watch.ts";
 
 const vip = "10.0.0.50";
@@ -45,24 +46,16 @@ function machine() {
   return { host, show };
 }
 
-async function watched(
-  host: ReturnType<typeof fakeHost>,
-  plan: readonly (readonly [seconds: number, then: () => void])[],
-) {
+async function watched(host: ReturnType<typeof fakeHost>, plan: Timeline) {
   const state = memoryState();
   const ending = new AbortController();
   const say = (line: string): void => {
     throw new Error(line);
   };
-  const watcher = vipWatcher({ host, state, document: () => document, memoryPath: "/run/corium/vip.json", say });
-  const watching = watcher.watch(ending.signal);
-  const start = host.clock.monotonicMs();
-  for (const [seconds, then] of plan) {
-    while (host.clock.monotonicMs() - start < seconds * 1_000) await Bun.sleep(0);
-    then();
-  }
-  ending.abort();
-  await watching;
+  const timed = withTimeline(host, [...plan, [plan.at(-1)?.[0] ?? 0, () => ending.abort()]]);
+  const memoryPath = "/run/corium/vip.json";
+  const watcher = vipWatcher({ host: timed, state, document: () => document, memoryPath, say });
+  await watcher.watch(ending.signal);
   return { watcher, kinds: state.events.last().map(({ kind }) => kind) };
 }
 
