@@ -94,7 +94,10 @@ export interface NodeAnswer {
     readonly version: string;
     readonly service: string;
     readonly active: boolean;
+    /** The condition `Ready` of its Node; absent where it has none, or it could not be asked for. */
     readonly nodeReady?: boolean;
+    /** Why not, or what hindered the question. */
+    readonly nodeMessage?: string;
     /** The k0s of this image is the tests' stand-in, not Kubernetes. */
     readonly standIn?: true;
   };

@@ -1,5 +1,4 @@
 /** `corium serve`: the API daemon. Composition root: the only place that knows all the parts of it. */
-import type { Role } from "../config/document.ts";
 import { parseDocument } from "../config/load.ts";
 import { listedK0sVersions } from "../iso/k0s-lock.ts";
 import { SYSTEM_ARRAY } from "../iso/mirror/report.ts";
@@ -42,7 +41,7 @@ import { type ConfigWatcher, configWatcher, onOperationEnd } from "../supervisor
 import { nodeCollectors } from "../supervisor/collectors.ts";
 import { createInstaller } from "../supervisor/installer.ts";
 import { documentReader } from "../supervisor/known-document.ts";
-import { membershipWatcher } from "../supervisor/membership-watch.ts";
+import { kubeletOf, membershipWatcher } from "../supervisor/membership-watch.ts";
 import { overlayWatcher } from "../supervisor/overlay-watch.ts";
 import { identityReader } from "../supervisor/disk-identities.ts";
 import { readBootFacts, readMachine } from "../supervisor/machine.ts";
@@ -336,14 +335,6 @@ async function serve(options: ServeOptions, io: CommandIo): Promise<number> {
   await Promise.all([remote.close(), local.close(), watching, comparing, recovering]);
   state.close();
   return isDisabled ? EXIT_DISABLED : 0;
-}
-
-/** The node as its kubelet registers it, once it is in service. */
-function kubeletOf(state: State, role: Role | undefined) {
-  const baseline = state.meta.get("in-service-at-ms") === undefined ? undefined : state.baseline.get();
-  if (baseline === undefined || role === undefined || role === "controller") return undefined;
-  const unit = role === "worker" ? ("k0sworker" as const) : ("k0scontroller" as const);
-  return { name: baseline.hostname.toLowerCase(), unit };
 }
 
 /** The state is whole then, and all that was not started without it is: by a new start, once the answer is out. */

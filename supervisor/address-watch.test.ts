@@ -17,7 +17,13 @@ async function live(plan: readonly (readonly [seconds: number, ...addresses: str
   );
   const endS = plan.at(-1)?.[0] ?? 0;
   const timed = withTimeline(host, [...changes, [endS, () => ending.abort()]]);
-  const watch = { host: timed, state, recorded: () => recorded, memoryPath: "/run/corium/addresses.json", say: () => {} };
+  const watch = {
+    host: timed,
+    state,
+    recorded: () => recorded,
+    memoryPath: "/run/corium/addresses.json",
+    say: () => {},
+  };
   await watchAddresses(watch, ending.signal);
   return { said: state.events.last().map(({ kind, message }) => `${kind}: ${message}`), calls: host.calls };
 }

@@ -2,6 +2,7 @@
 import { mountPointsOf } from "../config/mount-points.ts";
 import { readMounts } from "../disks/driver.ts";
 import { joinSystem, systemArrays } from "../iso/mirror/report.ts";
+import { askReadiness } from "../k0s/membership/driver.ts";
 import type { VipMemory } from "../k0s/vip/watch.ts";
 import type { BootFacts } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
@@ -11,7 +12,7 @@ import { readOverlay } from "../wireguard/driver.ts";
 import type { OverlayMemory } from "../wireguard/watch.ts";
 import type { State } from "../state/open.ts";
 import type { ReadIdentities } from "./disk-identities.ts";
-import { readNodeReady } from "./node-ready.ts";
+import { kubeletOf } from "./membership-watch.ts";
 import type { Collectors } from "./status.ts";
 import { readHa } from "./vip-watch.ts";
 import type { Volumes } from "./volumes.ts";
@@ -71,6 +72,9 @@ export function nodeCollectors(
       return links.value.flatMap((link) => globalAddresses(link).map(({ address }) => address));
     },
     hardware,
-    isNodeReady: (document) => readNodeReady(host, document),
+    async readiness(document) {
+      const node = kubeletOf(state, document?.role);
+      return node === undefined ? undefined : askReadiness(host, node.name);
+    },
   };
 }

@@ -51,7 +51,11 @@ export function judgeHealth(found: Judged): readonly Check[] {
         ? {}
         : { message: kubernetes === undefined ? "could not be asked" : `${kubernetes.service} is not active${why}` }),
     });
-    if (kubernetes?.nodeReady === false) checks.push({ name: "node", ok: false, message: "Kubernetes says not ready" });
+    const said = kubernetes?.nodeMessage;
+    if (kubernetes?.nodeReady !== true && said !== undefined) {
+      const what = kubernetes?.nodeReady === false ? "Kubernetes says not ready" : "whether it is ready is not known";
+      checks.push({ name: "node", ok: false, message: `${what}: ${said}` });
+    }
   }
   for (const name of found.unread) checks.push({ name, ok: false, message: "could not be read" });
   for (const array of found.arrays) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { stringify } from "yaml";
-import { askMembership } from "../k0s/membership/driver.ts";
+import { askMembership, askReadiness } from "../k0s/membership/driver.ts";
 import { appError } from "../kit/app-error.ts";
 import type { HttpRequest } from "../kit/ports.ts";
 import { err, ok } from "../kit/result.ts";
@@ -18,7 +18,7 @@ const KUBELET_CONF = stringify({
   users: [{ user: { "client-certificate": PEM, "client-key": PEM } }],
 });
 
-type Said = number | "tls" | "tls-expired" | "refused";
+type Said = number | "tls" | "tls-expired" | "refused" | Readonly<Record<string, unknown>>;
 
 function machine(files: Readonly<Record<string, string>> = {}) {
   const asked: HttpRequest[] = [];
@@ -33,9 +33,10 @@ function machine(files: Readonly<Record<string, string>> = {}) {
     http: async (request) => {
       asked.push(request);
       const { says } = cluster;
-      return typeof says === "number"
-        ? ok({ status: says, body: new Uint8Array(), url: request.url })
-        : err(appError(says, "no"));
+      if (typeof says === "string") return err(appError(says, "no answer"));
+      const body = typeof says === "number" ? "" : JSON.stringify(says);
+      const status = typeof says === "number" ? says : 200;
+      return ok({ status, body: new TextEncoder().encode(body), url: request.url });
     },
   });
   return { host, asked, cluster };
@@ -63,6 +64,40 @@ describe("asking as the kubelet does", () => {
     }
     const { host, asked } = machine({ "/var/lib/k0s/kubelet.conf": "half: [" });
     expect(await askMembership(host, "w1")).toBeUndefined();
+    expect(asked).toEqual([]);
+  });
+});
+
+const nodeThatIs = (status: string, message: string): Said => ({
+  kind: "Node",
+  status: {
+    conditions: [
+      { type: "MemoryPressure", status: "False", message: "enough" },
+      { type: "Ready", status, message },
+    ],
+  },
+});
+
+describe("whether this node is ready, which k0s itself does not know", () => {
+  const NO_NETWORK = "container runtime network not ready: cni plugin not initialized";
+  test.each([
+    ["ready", nodeThatIs("True", "kubelet is posting ready status"), { isReady: true }],
+    ["not ready: why", nodeThatIs("False", NO_NETWORK), { isReady: false, why: NO_NETWORK }],
+    ["silent", nodeThatIs("Unknown", ""), { isReady: false, why: "the kubelet has not said why" }],
+    ["without a condition", { kind: "Node" }, { isReady: false, why: "the kubelet has not said why" }],
+    ["gone", 404, { isReady: false, why: "the cluster has no Node of this name" }],
+    ["refused", 401, { why: "the API server answered with status 401" }],
+    ["unanswered", "refused", { why: "no answer" }],
+    ["something else", { kind: "Status" }, { why: "the API server answered with something that is no Node" }],
+  ] satisfies readonly (readonly [string, Said, unknown])[])("%s", async (_name, says, is) => {
+    const { host, cluster } = machine();
+    cluster.says = says;
+    expect(await askReadiness(host, "w1")).toEqual(is);
+  });
+
+  test("a node without a kubelet is neither, and nobody is asked", async () => {
+    const { host, asked } = machine({ "/var/lib/k0s/kubelet.conf": "half: [" });
+    expect(await askReadiness(host, "w1")).toBeUndefined();
     expect(asked).toEqual([]);
   });
 });

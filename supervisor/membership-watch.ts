@@ -2,17 +2,26 @@
  * Asks once a minute whether the cluster still knows this node: a Node that somebody deleted is not made again while the
  * kubelet runs, and a kubelet whose certificate counts no more fails without end in a log that nobody reads.
  */
+import type { Role } from "../config/document.ts";
 import { askMembership } from "../k0s/membership/driver.ts";
 import type { Membership } from "../k0s/membership/parse.ts";
 import type { Host } from "../kit/ports.ts";
 import type { State } from "../state/open.ts";
 import { readRemembered } from "./remembered.ts";
 
+/** The node as its kubelet registers it, once it is in service. */
+export function kubeletOf(state: Pick<State, "meta" | "baseline">, role: Role | undefined) {
+  const baseline = state.meta.get("in-service-at-ms") === undefined ? undefined : state.baseline.get();
+  if (baseline === undefined || role === undefined || role === "controller") return undefined;
+  const unit = role === "worker" ? ("k0sworker" as const) : ("k0scontroller" as const);
+  return { name: baseline.hostname.toLowerCase(), unit };
+}
+
 export interface MembershipWatch {
   readonly host: Host;
   readonly state: Pick<State, "events">;
   /** As Kubernetes calls it; absent while it has no kubelet in service. */
-  readonly node: () => { readonly name: string; readonly unit: "k0scontroller" | "k0sworker" } | undefined;
+  readonly node: () => ReturnType<typeof kubeletOf>;
   /** Of this boot. */
   readonly memoryPath: string;
   readonly say: (line: string) => void;

@@ -13,7 +13,6 @@ import { fakeHost } from "../test/support/fake-host.ts";
 import { closeAbandoned } from "./abandoned.ts";
 import { bootstrapControl } from "./bootstrap-control.ts";
 import { findOwnDocument, readApiMode } from "./own-document.ts";
-import { openServerIdentity } from "./server-identity.ts";
 import type { Collectors, StatusInput } from "./status.ts";
 import { createStatus } from "./status.ts";
 
@@ -67,7 +66,7 @@ const nothing: Collectors = {
   overlay: async () => [],
   ha: async () => undefined,
   addresses: async () => [],
-  isNodeReady: async () => true,
+  readiness: async () => ({ isReady: true }),
   hardware: async () => ({ cores: 2 }),
 };
 
@@ -207,11 +206,28 @@ describe("status", () => {
   test("status called k0s not active, because k0s had not answered in time", async () => {
     const state = memoryState();
     inService(state);
-    const collectors: Collectors = { ...nothing, isNodeReady: () => Promise.reject(new Error("too late")) };
+    const collectors: Collectors = { ...nothing, readiness: () => Promise.reject(new Error("too late")) };
     const programs = { k0s: () => ({ exitCode: null, timedOut: true }) };
     const node = await status(state, { host: machine({ programs }), collectors }).node();
     expect(node.kubernetes).toEqual({ version: VERSION, service: "k0scontroller.service", active: true });
     expect(node.health.verdict).toBe("healthy");
+  });
+
+  test("a node was called ready whose network Kubernetes still waited for: k0s merely reached the API server", async () => {
+    const state = memoryState();
+    inService(state);
+    const as = async (readiness: Awaited<ReturnType<Collectors["readiness"]>>) => {
+      const { kubernetes, health } = await status(state, {
+        collectors: { ...nothing, readiness: async () => readiness },
+      }).node();
+      const said = health.checks.find(({ name }) => name === "node")?.message;
+      return [kubernetes?.nodeReady, kubernetes?.nodeMessage, health.verdict, said];
+    };
+    const why = "cni plugin not initialized";
+    expect(await as({ isReady: false, why })).toEqual([false, why, "degraded", `Kubernetes says not ready: ${why}`]);
+    const unknown = "whether it is ready is not known: no answer";
+    expect(await as({ why: "no answer" })).toEqual([undefined, "no answer", "degraded", unknown]);
+    expect(await as({ isReady: true })).toEqual([true, undefined, "healthy", undefined]);
   });
 
   test("a report that fails is left out and hides no other", async () => {
@@ -387,40 +403,6 @@ describe("what the node's own document says of the API", () => {
   test("a CA that can't be had is a problem, not an open door", async () => {
     const answer = await mode("role: single\napi: {enabled: true, operatorCAFrom: {file: /etc/corium/ca.pem}}\n");
     expect(answer).toMatchObject({ isInsecure: false, problem: { code: "secret" } });
-  });
-});
-
-describe("the server's identity", () => {
-  test("is minted once and survives restarts and boots", async () => {
-    const host = fakeHost();
-    const first = await openServerIdentity(host, paths, "n1");
-    host.boot();
-    const second = await openServerIdentity(host, paths, "other-name");
-    expect(first).toEqual(second);
-    expect(host.node("/var/lib/corium/api/server.pem")?.mode).toBe(0o600);
-  });
-
-  test("power lost while it is minted leaves none, and the next start makes one", async () => {
-    for (const when of ["before", "after"] as const) {
-      for (let call = 1; call <= 3; call += 1) {
-        const host = fakeHost();
-        host.dieAt(call, when);
-        const died = await openServerIdentity(host, paths, "n1").then(
-          () => false,
-          () => true,
-        );
-        expect(died).toBe(true);
-        host.boot();
-        expect((await openServerIdentity(host, paths, "n1")).ok).toBe(true);
-      }
-    }
-  });
-
-  test("one that is damaged is never replaced by itself", async () => {
-    const host = fakeHost({ files: { "/var/lib/corium/api/server.pem": "half\n" } });
-    const opened = await openServerIdentity(host, paths, "n1");
-    expect(!opened.ok && opened.error.code).toBe("server-identity");
-    expect(host.text("/var/lib/corium/api/server.pem")).toBe("half\n");
   });
 });
 

@@ -17,6 +17,7 @@ import { handoverOf } from "./handover-status.ts";
 import type { KnownDocument } from "./known-document.ts";
 import { documentReader } from "./known-document.ts";
 import { type Lost, tellLost } from "./membership-watch.ts";
+import type { Readiness } from "../k0s/membership/parse.ts";
 import { k0sVersionReader, readMachine } from "./machine.ts";
 import { isErasing } from "./reset-files.ts";
 
@@ -31,8 +32,8 @@ export interface Collectors {
   ha(document: Document | undefined): Promise<NodeAnswer["ha"]>;
   /** Addresses (without prefix) that the machine has now; undefined where that can't be read. */
   addresses(): Promise<readonly string[] | undefined>;
-  /** Absent where there is no k0s unit, or it can't be told. */
-  isNodeReady(document: Document | undefined): Promise<boolean | undefined>;
+  /** What Kubernetes says of its Node; absent where there is no kubelet that has joined. */
+  readiness(document: Document | undefined): Promise<Readiness | undefined>;
   /** Absent while the machine still boots. */
   hardware(): Promise<NodeAnswer["machine"]>;
 }
@@ -309,9 +310,9 @@ async function readKubernetes(
   if (!status.ok || status.value.loadState === "not-found") return undefined;
   const isActive = status.value.activeState === "active";
   // systemd answers at once; k0s itself may not, and then what it would have said is left out.
-  const [asked, nodeReady] = await Promise.all([
+  const [asked, readiness] = await Promise.all([
     part(readVersion(), undefined),
-    isActive ? part(collectors.isNodeReady(document), undefined) : undefined,
+    isActive ? part(collectors.readiness(document), undefined) : undefined,
   ]);
   const version = asked ?? state.baseline.get()?.k0sVersion;
   if (version === undefined) return undefined;
@@ -319,7 +320,8 @@ async function readKubernetes(
     version,
     service,
     active: isActive,
-    ...(nodeReady === undefined ? {} : { nodeReady }),
+    ...(readiness?.isReady === undefined ? {} : { nodeReady: readiness.isReady }),
+    ...(readiness?.why === undefined ? {} : { nodeMessage: readiness.why }),
     ...(version.endsWith("-sim") ? { standIn: true } : {}),
   };
 }

@@ -1,13 +1,6 @@
 /** Who leads, as the leases of the controllers say it. */
+import { parseJson } from "../../kit/json.ts";
 import { valueAt } from "../merge.ts";
-
-function parseJson(stdout: string): unknown {
-  try {
-    return JSON.parse(stdout);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Each controller renews a lease of its own. */
 const CONTROLLER_LEASE = "k0s-ctrl-";

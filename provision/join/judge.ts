@@ -2,6 +2,7 @@
 import { z } from "zod";
 import type { AppError } from "../../kit/app-error.ts";
 import { fail } from "../../kit/app-error.ts";
+import { parseJson } from "../../kit/json.ts";
 import type { Result } from "../../kit/result.ts";
 import { ok } from "../../kit/result.ts";
 import { isSameAddress } from "../addresses.ts";
@@ -87,12 +88,4 @@ export function judgeMembers(text: string, own: Joining): Result<void, AppError>
     );
   }
   return ok(undefined);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -101,7 +101,7 @@ export async function startStoryNode(): Promise<StoryNode> {
     overlay: async () => [],
     ha: async () => undefined,
     addresses: async () => [],
-    isNodeReady: async () => true,
+    readiness: async () => ({ isReady: true }),
     hardware: async () => ({}),
   };
   const boot = { mode: "disk", slot: "A" } as const;

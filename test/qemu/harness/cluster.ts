@@ -42,6 +42,8 @@ export interface Member {
   start(): Promise<void>;
   /** Until its root shell answers; the clock is taken for synchronised. */
   ready(): Promise<void>;
+  /** A file below `/etc` that is there again after a boot. */
+  lay(path: string, text: string): Promise<void>;
   /** Power off at once. */
   kill(): Promise<void>;
   stop(): Promise<void>;
@@ -101,6 +103,12 @@ export async function prepareMember(image: TestImage, directory: string, options
     if (running === undefined) throw new Error(`${name} is switched off`);
     return running;
   };
+  const lay: Member["lay"] = async (path, text) => {
+    for (const root of ETC) {
+      const file = `${root}/${path}`;
+      await vm().shell.must(`mkdir -p ${dirname(file)}; cat >${file} <<'END'\n${text}END\n`);
+    }
+  };
   return {
     name,
     address: `${site.network}.${number}`,
@@ -116,16 +124,12 @@ export async function prepareMember(image: TestImage, directory: string, options
       // An installation carries it over from its medium, so that all copies of one disk would be one machine.
       const id = createHash("sha256").update(name).digest("hex").slice(0, 32);
       for (const root of ETC) await shell.must(`chmod u+w ${root}/machine-id; echo ${id} >${root}/machine-id`);
-      for (const [path, text] of networks(options, macs)) {
-        for (const root of ETC) {
-          const file = `${root}/${path}`;
-          await shell.must(`mkdir -p ${dirname(file)}; cat >${file} <<'END'\n${text}END\n`);
-        }
-      }
+      for (const [path, text] of networks(options, macs)) await lay(path, text);
       await shell.must("until networkctl reload; do sleep 1; done", 300_000);
       await shell.must(`until ip -4 addr | grep -q ${site.network}.${number}/; do sleep 0.5; done`, 300_000);
       await synchronizeClock(shell);
     },
+    lay,
     kill: async () => {
       await vm().kill();
       await vm().stop();
