@@ -10,9 +10,9 @@ import { makeDocument } from "../test/support/document-fixture.ts";
 import { fakeHost, type FakeHost, MachineDied } from "../test/support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../test/support/fake-k0s.ts";
 import { applyDocument, type ApplyOutcome, type ApplyPorts, finishRecorded } from "./driver.ts";
-import { sha256 } from "./by-hand/driver.ts";
 import { planApply } from "./plan.ts";
 import { recoverApply } from "./undo/driver.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 /** A boot for each call, on a machine that may be busy. */
 const MANY_BOOTS_MS = 120_000;
@@ -52,7 +52,7 @@ const secrets = new Map([["ha.authPassFrom", new Secret("ha.authPassFrom", "s3cr
 class Node {
   readonly fake: FakeHost;
   readonly k0s: FakeK0s;
-  recorded = { text: text(before), sha256: sha256(text(before)), rendered: {} as Readonly<Record<string, string>> };
+  recorded = { text: text(before), sha256: sha256Of(text(before)), rendered: {} as Readonly<Record<string, string>> };
   readonly messages: string[] = [];
   readonly steps: string[] = [];
 
@@ -91,7 +91,7 @@ class Node {
       report: (message) => void this.messages.push(message),
       onStep: ({ id }, state) => void this.steps.push(`${id} ${state}`),
       record: ({ rendered }) => {
-        this.recorded = { text: text(after), sha256: sha256(text(after)), rendered };
+        this.recorded = { text: text(after), sha256: sha256Of(text(after)), rendered };
         return ok(undefined);
       },
     };
@@ -111,7 +111,7 @@ class Node {
         text: text(to),
         secrets: new Map(),
         rendered: {},
-        sourceSha256: sha256(text(more.from ?? before)),
+        sourceSha256: sha256Of(text(more.from ?? before)),
         inputsWith: () => ({ inputHash: "x", secretFingerprints: {} }),
       },
       ports,
@@ -171,7 +171,7 @@ test("an apply writes what changed, restarts k0scontroller once, records, and ke
     "systemd.restart k0scontroller.service",
   ]);
   expect(one.fake.text("/etc/systemd/system/corium-upgrade.timer")).toBeUndefined();
-  expect(one.recorded.rendered["/etc/k0s/k0s.yaml"]).toBe(sha256(one.fake.text("/etc/k0s/k0s.yaml") ?? ""));
+  expect(one.recorded.rendered["/etc/k0s/k0s.yaml"]).toBe(sha256Of(one.fake.text("/etc/k0s/k0s.yaml") ?? ""));
   expect(one.steps.filter((line) => line.endsWith("done"))).toEqual([
     "apply:check done",
     "apply:snapshot done",
@@ -363,7 +363,7 @@ describe("died at any call, the node is as before or as after, never between", (
             one.fake.boot();
             await one.recover();
           }
-          expect(one.shape()).toEqual(one.recorded.sha256 === sha256(text(after)) ? asAfter : asBefore);
+          expect(one.shape()).toEqual(one.recorded.sha256 === sha256Of(text(after)) ? asAfter : asBefore);
           if (isThrough) break;
           expect(await one.recover()).toEqual([]);
           expect(at).toBeLessThan(300);
@@ -395,7 +395,7 @@ describe("died at any call, the node is as before or as after, never between", (
             one.fake.boot();
             await one.recover();
           }
-          expect(one.shape()).toEqual(one.recorded.sha256 === sha256(text(after)) ? asAfter : asBefore);
+          expect(one.shape()).toEqual(one.recorded.sha256 === sha256Of(text(after)) ? asAfter : asBefore);
           if (isRecovered) break;
         }
       }
@@ -411,7 +411,7 @@ describe("died at any call, the node is as before or as after, never between", (
         let isThrough = true;
         await one.apply(after, { host: killedAt(one.fake, at) }).catch(() => (isThrough = false));
         if (!isThrough) await one.recover();
-        expect(one.shape()).toEqual(one.recorded.sha256 === sha256(text(after)) ? asAfter : asBefore);
+        expect(one.shape()).toEqual(one.recorded.sha256 === sha256Of(text(after)) ? asAfter : asBefore);
         expect(one.fake.unitTable.get("k0scontroller.service")?.activeState).toBe("active");
         if (isThrough) break;
       }

@@ -18,7 +18,7 @@ import { K0S_CONFIG, type K0sUnit } from "../k0s/paths.ts";
 import { readCharts, restartAndWait, service, waitForCharts } from "../k0s/service/driver.ts";
 import type { OperationStep, RenderedDigests } from "../state/model.ts";
 import type { Document } from "../config/document.ts";
-import { findHandEdits, keepHandEdits, sha256 } from "./by-hand/driver.ts";
+import { findHandEdits, keepHandEdits } from "./by-hand/driver.ts";
 import type { ApplyPlan, FileChange } from "./plan.ts";
 import {
   closeRecord,
@@ -30,6 +30,7 @@ import {
   takeSnapshot,
 } from "./undo/driver.ts";
 import type { Made, UndoRecord } from "./undo/model.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 export interface ApplyRequest {
   readonly operation: string;
@@ -122,7 +123,7 @@ export async function applyDocument(request: ApplyRequest, ports: ApplyPorts): P
       operation: request.operation,
       plan: { ...plan, files: changes.value },
       restarts: plan.restarts.includes("k0scontroller") ? ["k0scontroller"] : [],
-      documentSha256: sha256(request.text),
+      documentSha256: sha256Of(request.text),
       sourceSha256: request.sourceSha256,
     });
   });
@@ -260,7 +261,7 @@ function digestsAfter(before: RenderedDigests, changes: readonly FileChange[]): 
   const digests = new Map(Object.entries(before));
   for (const one of changes) {
     if (one.action === "remove") digests.delete(one.path);
-    else digests.set(one.path, sha256(one.file.content));
+    else digests.set(one.path, sha256Of(one.file.content));
   }
   return Object.fromEntries([...digests].toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }

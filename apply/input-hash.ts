@@ -1,5 +1,4 @@
 /** One hash over everything that rendering reads: what differs now is pending, what does not is drift. */
-import { createHash } from "node:crypto";
 import type { Document } from "../config/document.ts";
 import type { RecordedAddresses } from "../kit/addresses.ts";
 import type { Secret } from "../kit/secret.ts";
@@ -7,6 +6,7 @@ import { canonicalJson } from "./canonical.ts";
 import { diffFields } from "./fields.ts";
 import { fingerprint, withSecretFingerprints } from "./fingerprint.ts";
 import { RENDER_VERSION } from "./render-version.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 export interface HashedInputs {
   readonly document: Document;
@@ -66,5 +66,5 @@ export function inputHash(inputs: HashedInputs): string {
     isHandedOver: inputs.isHandedOver === true,
     renderVersion: inputs.renderVersion ?? RENDER_VERSION,
   });
-  return createHash("sha256").update(canonical).digest("hex");
+  return sha256Of(canonical);
 }

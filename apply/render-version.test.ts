@@ -4,12 +4,12 @@
  * nothing to raise it over). Inputs are widened when a change was missed.
  */
 import { expect, test } from "bun:test";
-import { createHash } from "node:crypto";
 import type { Document } from "../config/document.ts";
 import { type RenderedNode, type RenderInput, renderNode } from "../provision/render.ts";
 import { makeDocument } from "../test/support/document-fixture.ts";
 import { canonicalJson } from "./canonical.ts";
 import { RENDER_VERSION } from "./render-version.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 const PINNED = { renderVersion: 1, fingerprint: "238bec28793860f9" };
 
@@ -131,7 +131,7 @@ function fingerprintOf(render: Renderer): { readonly fingerprint: string; readon
   const agreed = paths.filter((path) => one.get(path) === two.get(path));
   const text = canonicalJson(agreed.map((path) => [path, one.get(path)]));
   return {
-    fingerprint: createHash("sha256").update(text).digest("hex").slice(0, 16),
+    fingerprint: sha256Of(text).slice(0, 16),
     differing: paths.filter((path) => !agreed.includes(path)),
   };
 }

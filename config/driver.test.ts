@@ -1,5 +1,4 @@
 import { describe, expect, test } from "bun:test";
-import { createHash } from "node:crypto";
 import type { BootFacts } from "../kit/paths.ts";
 import type { Http, HttpRequest } from "../kit/ports.ts";
 import { appError, formatError } from "../kit/app-error.ts";
@@ -8,13 +7,13 @@ import { err, ok } from "../kit/result.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { findDocument } from "./driver.ts";
 import type { SeedFile, Source } from "./source.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 const OWN = "/etc/corium/config.yaml";
 const BAKED = "/usr/share/corium/config.yaml";
 const MEDIUM = "/run/corium/medium";
 const single = "role: single\n";
 const named = (name: string): string => `role: single\nnode: {name: ${name}}\n`;
-const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 const boot: BootFacts = { mode: "live", medium: { device: "/dev/sr0", mountPoint: MEDIUM } };
 
 interface World {
@@ -75,7 +74,7 @@ describe("precedence", () => {
     const { [`${MEDIUM}/config.yaml`]: _seed, ...noSeed } = noOwn;
     expect(found(await find({ files: noSeed, cmdline })).origin).toBe("corium.config=/arg.yaml");
     const baked = found(await find({ files: noSeed }));
-    expect(baked).toMatchObject({ origin: BAKED, text: single, sha256: sha256(single), pinned: false });
+    expect(baked).toMatchObject({ origin: BAKED, text: single, sha256: sha256Of(single), pinned: false });
   });
 
   test("B079: a seed medium that was left in does not overrule the node's own document, and both are named", async () => {
@@ -286,7 +285,7 @@ describe("corium.config=", () => {
       "plain http",
     );
     const document = "role: worker\njoin: {token: hunter2}\n";
-    const cmdline = `corium.config=http://h/a corium.config.sha256=${sha256(document)}`;
+    const cmdline = `corium.config=http://h/a corium.config.sha256=${sha256Of(document)}`;
     const source = found(await find({ cmdline, http: serve(document) }));
     expect(source.pinned).toBe(true);
     expect(source.notes.join()).toContain("join.token");
@@ -297,11 +296,11 @@ describe("corium.config=", () => {
     const cmdline = `corium.config=https://h/a corium.config.sha256=${"0".repeat(64)}`;
     const { text } = failed(await find({ cmdline, http: serve(single) }));
     expect(text).toContain("0".repeat(64));
-    expect(text).toContain(sha256(single));
+    expect(text).toContain(sha256Of(single));
   });
 
   test("a pinned document and a seed medium that disagree are refused naming both", async () => {
-    const cmdline = `corium.config=https://h/a corium.config.sha256=${sha256(single)}`;
+    const cmdline = `corium.config=https://h/a corium.config.sha256=${sha256Of(single)}`;
     const files = { [`${MEDIUM}/config.yaml`]: named("seed") };
     const { text } = failed(await find({ files, cmdline, http: serve(single) }));
     expect(text).toContain("corium.config=https://h/a");
@@ -311,7 +310,7 @@ describe("corium.config=", () => {
   });
 
   test("a pinned document and a stick that disagree are refused naming both", async () => {
-    const cmdline = `corium.config=https://h/a corium.config.sha256=${sha256(single)}`;
+    const cmdline = `corium.config=https://h/a corium.config.sha256=${sha256Of(single)}`;
     const { text } = failed(await find({ seeds: [onStick(named("seed"))], cmdline, http: serve(single) }));
     expect(text).toContain("corium.config=https://h/a");
     expect(text).toContain("config.yaml on /dev/sdb1 (CORIUM)");
@@ -330,6 +329,6 @@ describe("corium.config=", () => {
 
 test("a document with a byte order mark was recorded without it, and its file then counted as edited", async () => {
   const text = `\ufeff#cloud-config\ncorium: {role: single}\n`;
-  expect(found(await find({ files: { [OWN]: text } }))).toMatchObject({ text, sha256: sha256(text) });
+  expect(found(await find({ files: { [OWN]: text } }))).toMatchObject({ text, sha256: sha256Of(text) });
   expect(await find({ files: { [OWN]: "\ufeff#cloud-config\nusers: []\n" } })).toMatchObject({ kind: "none" });
 });

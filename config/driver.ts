@@ -13,12 +13,12 @@ import {
   decodeText,
   failure,
   judge,
-  sha256Of,
   shownUrl,
   UNUSED_FILES,
   unusedFile,
   warnClearText,
 } from "./source.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 /** `null`: absent. */
 type Read = Result<Uint8Array | null, AppError & { readonly retryable?: boolean }>;

@@ -1,5 +1,4 @@
 /** What a source says, judged: pure. config/driver.ts reads them in their order. */
-import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import type { AppError } from "../kit/app-error.ts";
 import type { BootFacts, Paths } from "../kit/paths.ts";
@@ -7,6 +6,7 @@ import type { Result } from "../kit/result.ts";
 import { appError } from "../kit/app-error.ts";
 import { parseDocument } from "./load.ts";
 import { redactPlain } from "./redact.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 export interface SourceContext {
   readonly paths: Paths;
@@ -63,8 +63,6 @@ export function unusedFile(name: string, origin: string): string {
   const instead = name === "network-config" ? "; addresses are given with ip= on the kernel command line" : "";
   return `${origin} is not used: there is no cloud-init here${instead}`;
 }
-
-export const sha256Of = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex");
 
 /** `null`: absent. What is no answer is noted, what is ours and no document is a failure. */
 export function judge(of: Origin, bytes: Uint8Array | null, notes: string[]): Source {

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { sha256Of } from "../kit/sha256.ts";
 
 const limits = { ext4: 16, xfs: 12 } as const;
 
@@ -10,6 +10,6 @@ export function filesystemLabel(name: string, filesystem: "ext4" | "xfs"): strin
   const label = `corium-${name}`;
   const limit = limits[filesystem];
   if (label.length <= limit) return label;
-  const digest = BigInt(`0x${createHash("sha256").update(name).digest("hex")}`).toString(36);
+  const digest = BigInt(`0x${sha256Of(name)}`).toString(36);
   return `${label.slice(0, limit - 5)}${digest.slice(-5)}`;
 }

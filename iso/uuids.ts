@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto";
 import type { PartitionRole } from "./layout.ts";
 import { PARTITIONS } from "./layout.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 /** What of a mirrored system is an array of one partition of each disk; firmware and GRUB's first stage read no md. */
 export type MirroredRole = Exclude<PartitionRole, "bios" | "esp">;
@@ -27,7 +28,7 @@ export function partUuidsOf(installation: string): Readonly<Record<PartitionRole
 }
 
 function derived(installation: string, role: string): string {
-  const hex = createHash("sha256").update(`corium ${installation} ${role}`).digest("hex");
+  const hex = sha256Of(`corium ${installation} ${role}`);
   return guidOf(`${hex.slice(0, 12)}8${hex.slice(13, 16)}8${hex.slice(17, 32)}`);
 }
 

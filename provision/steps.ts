@@ -1,5 +1,4 @@
 /** Executors of the node's own steps. What they need beside the host comes in as small ports, so tests need no database. */
-import { createHash } from "node:crypto";
 import type { AppError } from "../kit/app-error.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
@@ -15,6 +14,7 @@ import { resolveSecrets, waitForClock } from "./driver.ts";
 import { earlierExecutor } from "./earlier/driver.ts";
 import { renderHosts } from "./hostname.ts";
 import { askCluster } from "./join/driver.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 export interface NodePorts {
   readonly clockFloor: () => Promise<ClockFloor>;
@@ -166,7 +166,7 @@ export async function digestFiles(host: Host, paths: readonly string[]): Promise
   for (const path of [...paths].sort()) {
     const bytes = await host.files.read(path);
     if (!bytes.ok) return fail("digest", `cannot read ${path} back`, { cause: bytes.error });
-    digests[path] = createHash("sha256").update(bytes.value).digest("hex");
+    digests[path] = sha256Of(bytes.value);
   }
   return ok(digests);
 }

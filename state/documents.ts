@@ -1,7 +1,6 @@
-import { createHash } from "node:crypto";
-
 import type { Requester, StoredDocument } from "./model.ts";
 import type { Database } from "./sqlite.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 /** The last ten documents and the baseline's. They hold secrets: the database is 0600. */
 export interface Documents {
@@ -22,8 +21,6 @@ export interface DocumentRow {
   readonly sha256: string;
   readonly text: string;
 }
-
-export const sha256Of = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 export function documentsIn(database: Database): Documents {
   const insert = database.prepare(

@@ -9,7 +9,6 @@ import type { BootFacts, Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import type { State } from "../state/open.ts";
 import type { BootstrapServices } from "./bootstrap-services.ts";
-import { createHash } from "node:crypto";
 import { findDocument } from "../config/driver.ts";
 import { readInventory } from "../disks/driver.ts";
 import { diskExecutors } from "../disks/steps/driver.ts";
@@ -27,6 +26,7 @@ import { wireguardExecutors } from "../wireguard/driver.ts";
 import { bootstrap } from "./bootstrap.ts";
 import { dryRun } from "./dry-run.ts";
 import { createReporter } from "./reporter.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 const usage = "usage: corium bootstrap [--dry-run [--config FILE]] [--state-dir DIR] [--run-dir DIR]\n";
 
@@ -142,7 +142,7 @@ async function readCmdline(host: Host): Promise<string> {
 async function readGiven(host: Host, path: string): Promise<Source> {
   const text = await host.files.readText(path, { maxBytes: 2_097_152 });
   if (!text.ok) return { kind: "failed", error: text.error, retryable: false, notes: [] };
-  const sha256 = createHash("sha256").update(text.value).digest("hex");
+  const sha256 = sha256Of(text.value);
   return { kind: "found", text: text.value, origin: path, sha256, pinned: false, notes: [] };
 }
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Source } from "../config/source.ts";
 import type { FakeHost } from "../test/support/fake-host.ts";
-import { createHash } from "node:crypto";
 import { findDocument } from "../config/driver.ts";
 import { parseDocument } from "../config/load.ts";
 import { secretFields } from "../config/secrets.ts";
@@ -27,6 +26,7 @@ import {
   nodeOf,
   powerOn,
 } from "../test/support/first-boot.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 describe("first boot", () => {
   test("a document becomes a node in service, with its steps recorded in order", async () => {
@@ -412,7 +412,7 @@ wireguard:
           notes: [],
         };
       const text = "role: single\n";
-      const sha256 = createHash("sha256").update(text).digest("hex");
+      const sha256 = sha256Of(text);
       return { kind: "found", text, origin: "corium.config=https://x/", sha256, pinned: false, notes: [] };
     };
     expect(await bootstrap(services(of, { findDocument: find }))).toBe(0);

@@ -3,11 +3,11 @@ import type { AppError } from "../kit/app-error.ts";
 import type { Host } from "../kit/ports.ts";
 import type { Result } from "../kit/result.ts";
 import type { CarryOver } from "../provision/install/driver.ts";
-import { createHash } from "node:crypto";
 import { fail } from "../kit/app-error.ts";
 import { ok } from "../kit/result.ts";
 import type { State } from "../state/open.ts";
 import { openState } from "../state/open.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 export interface CarryOverInput {
   readonly host: Host;
@@ -67,7 +67,7 @@ export function createCarryOver({ host, stateDir, snapshotTo, documentText, oper
       const id = await files.readText(`${root}/installation`);
       if (!id.ok || id.value !== `${step.installation}\n`) return ok(false);
       const document = await files.read(`${root}/etc/corium/config.yaml`);
-      return ok(document.ok && createHash("sha256").update(document.value).digest("hex") === step.documentSha256);
+      return ok(document.ok && sha256Of(document.value) === step.documentSha256);
     },
     async copy(root, step) {
       const gone = await files.remove(`${root}/installation`);

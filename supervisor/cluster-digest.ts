@@ -1,9 +1,9 @@
 /** What a status says of the cluster-wide part of the document: the same on every controller that says the same. */
-import { createHash } from "node:crypto";
 import { clusterDigest } from "../apply/cluster-content.ts";
 import type { Document } from "../config/document.ts";
 import type { Host } from "../kit/ports.ts";
 import { K0S_DATA } from "../k0s/paths.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 /** Every controller of a cluster has it, and nobody who may only look. */
 export const CLUSTER_KEY = `${K0S_DATA}/pki/ca.key`;
@@ -17,5 +17,5 @@ export async function readClusterDigest(
   if (document?.role === undefined || document.role === "worker") return undefined;
   const key = await host.files.readText(CLUSTER_KEY, { maxBytes: 64 * 1024 });
   if (!key.ok) return undefined;
-  return clusterDigest(document, createHash("sha256").update(`cluster-digest:${key.value}`).digest("hex"), handedOver);
+  return clusterDigest(document, sha256Of(`cluster-digest:${key.value}`), handedOver);
 }

@@ -8,7 +8,6 @@ import type { Document } from "../config/document.ts";
 import { parseDocument } from "../config/load.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { Secret } from "../kit/secret.ts";
-import { sha256Of } from "../state/documents.ts";
 import type { Baseline } from "../state/model.ts";
 import { memoryState, type State } from "../state/open.ts";
 import { type FakeHost, fakeHost } from "../test/support/fake-host.ts";
@@ -16,6 +15,7 @@ import { plain, services, world } from "../test/support/first-boot.ts";
 import { recordBaseline } from "../test/support/in-service.ts";
 import { bootstrap } from "./bootstrap.ts";
 import { type ConfigFacts, configReader, type ConfigWorld } from "./config-status.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);

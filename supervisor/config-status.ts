@@ -26,10 +26,10 @@ import type { Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
 import { goneAddresses } from "../provision/addresses.ts";
 import { judgeText } from "../provision/secrets.ts";
-import { sha256Of } from "../state/documents.ts";
 import type { Baseline, OperationKind } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import { differingFiles, fileReader, ownPaths, type Recorded, readUnits } from "./recorded-node.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 export type ConfigStatus = Pick<ConfigStatusAnswer, "state" | "reasons">;
 

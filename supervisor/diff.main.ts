@@ -1,5 +1,4 @@
 /** `corium diff`: what the gate of a node in service would say of a changed document. Offline, changes nothing. */
-import { createHash } from "node:crypto";
 import type { FieldChange } from "../api/contract.ts";
 import { diffDocuments, type DocumentDiff } from "../apply/classify.ts";
 import { canonicalJson } from "../apply/canonical.ts";
@@ -7,6 +6,7 @@ import type { Command } from "../kit/command.ts";
 import { type Finding, formatFinding } from "../kit/finding.ts";
 import { loadDocument, toProblem } from "./offline.main.ts";
 import { type OfflineSpec, readArguments, showData } from "./offline-arguments.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 const DIFF: OfflineSpec = {
   name: "diff",
@@ -38,9 +38,7 @@ export const diffCommand: Command = async (argv, io) => {
     return EXIT.refused;
   }
   // There is no node whose key could be taken. Both documents together are what a reader of the output lacks.
-  const fingerprintKey = createHash("sha256")
-    .update(canonicalJson([baseline, proposal]))
-    .digest("hex");
+  const fingerprintKey = sha256Of(canonicalJson([baseline, proposal]));
   const diff = diffDocuments(baseline, proposal, { fingerprintKey, ownPatch: flags.has("own-patch") });
   io.out(output === "text" ? diffText(diff) : showData(diffData(diff), output));
   return EXIT[diff.result];

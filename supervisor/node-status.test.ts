@@ -4,7 +4,6 @@ import { realRandom } from "../host/random.ts";
 import { nodePaths } from "../kit/paths.ts";
 import { ok } from "../kit/result.ts";
 import { mintAuthority } from "../pki/driver.ts";
-import { sha256Of } from "../state/documents.ts";
 import type { Baseline, OperationKind } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import { memoryState } from "../state/open.ts";
@@ -15,6 +14,7 @@ import { bootstrapControl } from "./bootstrap-control.ts";
 import { findOwnDocument, readApiMode } from "./own-document.ts";
 import type { Collectors, StatusInput } from "./status.ts";
 import { createStatus } from "./status.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 const paths = nodePaths();
 const K0S_YAML = "/etc/k0s/k0s.yaml";

@@ -2,8 +2,8 @@
 import { parseDocument } from "../config/load.ts";
 import type { Paths } from "../kit/paths.ts";
 import type { Host } from "../kit/ports.ts";
-import { sha256Of } from "../state/documents.ts";
 import type { State } from "../state/open.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 const MAX_BYTES = 1024 * 1024;
 

@@ -1,5 +1,4 @@
 /** The files and units of a node in service, beside what was recorded of them. Only reads. */
-import { createHash } from "node:crypto";
 import type { FoundFile, FoundUnit } from "../apply/drift.ts";
 import type { ExpectedNode } from "../apply/expected.ts";
 import { handEditDiff, withPlaceholders } from "../apply/hand-edit.ts";
@@ -10,8 +9,8 @@ import { isSameCommand } from "../k0s/unit.ts";
 import type { ReplacedDisk } from "../kit/disk.ts";
 import type { Finding } from "../kit/finding.ts";
 import type { Host } from "../kit/ports.ts";
-import { sha256Of } from "../state/documents.ts";
 import type { Baseline } from "../state/model.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 export interface Recorded {
   /** Of this very record: what is found out about it holds for as long. */
@@ -48,7 +47,7 @@ export function fileReader(
   return async (recorded, path) => {
     const bytes = await host.files.read(path, { maxBytes: MAX_BYTES });
     if (!bytes.ok) return { path, is: bytes.error.code === "ENOENT" ? "missing" : "unreadable" };
-    const sha256 = createHash("sha256").update(bytes.value).digest("hex");
+    const sha256 = sha256Of(bytes.value);
     if (sha256 === recorded.baseline.rendered[path]) return { path, is: "as-recorded" };
     const key = `${recorded.id} ${path} ${sha256}`;
     if (diffs.size > KEPT_DIFFS) diffs.clear();

@@ -6,9 +6,9 @@ import { join } from "node:path";
 
 import { nodePaths } from "../kit/paths.ts";
 import { temporaryName } from "../kit/temporary.ts";
-import { sha256Of } from "../state/documents.ts";
 import { openState } from "../state/open.ts";
 import { type Daemon, daemonProgram, putInService } from "./support/daemon.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);

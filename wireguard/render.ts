@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import type { Document, Role, WireguardPeer, WireguardSpec } from "../config/document.ts";
 import { maskCidr } from "../config/ip.ts";
 import type { RenderedFile } from "../kit/rendered.ts";
 import type { KeyFile } from "./model.ts";
+import { sha256Of } from "../kit/sha256.ts";
 
 const folder = "/etc/systemd/network";
 
@@ -44,7 +44,7 @@ export const madeMarkPath = (name: string): string => `${keyFolder.path}/${name}
 
 /** Named after the peer, not its place in the list: reordering peers must not rewrite the netdev and drop sessions. */
 function sharedKeyPath(name: string, peer: WireguardPeer): string {
-  const digest = createHash("sha256").update(peer.publicKey).digest("hex").slice(0, 12);
+  const digest = sha256Of(peer.publicKey).slice(0, 12);
   return `${keyFolder.path}/${name}-${digest}.psk`;
 }
 

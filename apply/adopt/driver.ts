@@ -20,7 +20,7 @@ import type { Host } from "../../kit/ports.ts";
 import { ok, type Result } from "../../kit/result.ts";
 import { Secret } from "../../kit/secret.ts";
 import type { Baseline, Requester } from "../../state/model.ts";
-import { findHandEdits, keepHandEdits, sha256 } from "../by-hand/driver.ts";
+import { findHandEdits, keepHandEdits } from "../by-hand/driver.ts";
 import { withStoredSecrets, writeSource } from "../driver.ts";
 import { type ExpectedNode, expectedNode } from "../expected.ts";
 import { nodeFingerprintKey } from "../fingerprint-key.ts";
@@ -30,6 +30,7 @@ import { newBaseline } from "../new-baseline.ts";
 import type { NodeFacts } from "../plan.ts";
 import { type ApplyDependencies, busy } from "../service/model.ts";
 import { recordTogether } from "../transaction.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 export interface AdoptRequest {
   readonly document: string;
@@ -176,7 +177,7 @@ async function compareWith(
       differences.push({ code: "file-missing", message: `${path} is not there, or can't be read`, path });
       continue;
     }
-    rendered[path] = sha256(found.value);
+    rendered[path] = sha256Of(found.value);
     const field = /^<secret:([^>]+)>\n?$/.exec(file.content)?.[1];
     // The whole file is a secret that may only be known to its source: as far as the document has it, it must be that.
     const known = field === undefined ? undefined : stored.get(field)?.reveal().trim();

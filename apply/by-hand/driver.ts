@@ -1,8 +1,8 @@
 /** What somebody changed by hand and an operation replaces: said beforehand, and kept for whoever misses it. */
-import { createHash } from "node:crypto";
 import type { AppError } from "../../kit/app-error.ts";
 import type { Host } from "../../kit/ports.ts";
 import { ok, type Result } from "../../kit/result.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 export interface HandEdit {
   readonly path: string;
@@ -14,8 +14,6 @@ export interface HandEdit {
 const KEPT = 20;
 
 const folderOf = (stateDir: string): string => `${stateDir}/by-hand`;
-
-export const sha256 = (content: string | Uint8Array): string => createHash("sha256").update(content).digest("hex");
 
 function copyOf(stateDir: string, path: string, digest: string): string {
   return `${folderOf(stateDir)}/${path.slice(1).replaceAll("/", "-")}.${digest.slice(0, 12)}`;
@@ -39,8 +37,8 @@ export async function findHandEdits(
   for (const { path, recorded, content } of replaced) {
     const found = await host.files.read(path);
     if (!found.ok) continue;
-    const digest = sha256(found.value);
-    if (digest === recorded || (content !== undefined && digest === sha256(content))) continue;
+    const digest = sha256Of(found.value);
+    if (digest === recorded || (content !== undefined && digest === sha256Of(content))) continue;
     edits.push({ path, copy: copyOf(stateDir, path, digest) });
   }
   return edits;
@@ -57,7 +55,7 @@ export async function keepHandEdits(
     const found = await host.files.read(path);
     if (!found.ok && found.error.code === "ENOENT") continue;
     if (!found.ok) return found;
-    const copy = copyOf(stateDir, path, sha256(found.value));
+    const copy = copyOf(stateDir, path, sha256Of(found.value));
     const kept = await host.files.write(copy, found.value, { mode: 0o600 });
     if (!kept.ok) return kept;
     copies.add(copy);

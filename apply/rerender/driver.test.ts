@@ -1,5 +1,4 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { sha256Of } from "../../state/documents.ts";
 import type { Baseline } from "../../state/model.ts";
 import type { FakeHost } from "../../test/support/fake-host.ts";
 import { MachineDied } from "../../test/support/fake-host.ts";
@@ -7,6 +6,7 @@ import { type GateService, gateService, removeServices } from "../../test/suppor
 import { recoverApplies } from "../recovery/driver.ts";
 import { RENDER_VERSION } from "../render-version.ts";
 import { rerender } from "./driver.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
 setDefaultTimeout(120_000);

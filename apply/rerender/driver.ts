@@ -15,7 +15,7 @@ import { type AppError, formatError } from "../../kit/app-error.ts";
 import type { RenderedFile } from "../../kit/rendered.ts";
 import { ok, type Result } from "../../kit/result.ts";
 import type { Baseline } from "../../state/model.ts";
-import { findHandEdits, keepHandEdits, sha256 } from "../by-hand/driver.ts";
+import { findHandEdits, keepHandEdits } from "../by-hand/driver.ts";
 import { withStoredSecrets, writeRendered } from "../driver.ts";
 import { expectedNode } from "../expected.ts";
 import { nodeFingerprintKey } from "../fingerprint-key.ts";
@@ -27,6 +27,7 @@ import { recordTogether } from "../transaction.ts";
 import { closeRecord, isUnitPath, missingMount, restoreFiles, takeSnapshot } from "../undo/driver.ts";
 import type { UndoRecord } from "../undo/model.ts";
 import { parseRenderRecord, planRerender, renderMark, type RenderRecord, type RerenderPlan } from "./model.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 export interface RerenderDependencies extends ApplyDependencies {
   /** Of this release; another one for tests. */
@@ -152,7 +153,7 @@ async function prepare({ dependencies, baseline, document }: Work): Promise<Resu
     if (done !== undefined) filled.push(done.value);
   }
   const known = Object.entries(baseline.rendered).filter(([path]) => !untouched.has(path));
-  const plan = planRerender(filled, Object.fromEntries(known), sha256);
+  const plan = planRerender(filled, Object.fromEntries(known), sha256Of);
   const config = plan.write.find(({ path }) => path === K0S_CONFIG);
   const valid = config === undefined ? ok(undefined) : await validateConfig(host, config.content, secrets.value);
   if (!valid.ok) return valid;
@@ -223,7 +224,7 @@ function record(
   const { host, state } = dependencies;
   const recorded = left.length === 0 ? renderVersion : baseline.renderVersion;
   const digests = new Map(Object.entries(baseline.rendered));
-  for (const { path, content } of write) digests.set(path, sha256(content));
+  for (const { path, content } of write) digests.set(path, sha256Of(content));
   const { secretFingerprints, addresses, hostname } = baseline;
   const hash = inputHash({
     document,

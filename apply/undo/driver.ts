@@ -8,9 +8,10 @@ import { err, ok, type Result } from "../../kit/result.ts";
 import type { K0sUnit } from "../../k0s/paths.ts";
 import { service } from "../../k0s/service/driver.ts";
 import { escapePath } from "../../systemd/escape.ts";
-import { keepHandEdits, sha256 } from "../by-hand/driver.ts";
+import { keepHandEdits } from "../by-hand/driver.ts";
 import type { ApplyPlan, FileChange } from "../plan.ts";
 import { type Awaited, type KeptFile, parseRecord, recordPath, undoFolder, type UndoRecord } from "./model.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 /** Of operations that are over; an open one always stays. */
 const KEPT_RECORDS = 3;
@@ -28,7 +29,7 @@ interface SnapshotInput {
 
 async function keepFile(host: Host, change: FileChange, copy: string): Promise<Result<KeptFile, AppError>> {
   const { path } = change;
-  const after = change.action === "write" ? { after: sha256(change.file.content) } : {};
+  const after = change.action === "write" ? { after: sha256Of(change.file.content) } : {};
   const stat = await host.files.stat(path, { noFollow: true });
   if (!stat.ok) return stat;
   if (stat.value === null) return ok({ path, before: null, ...after });
@@ -169,11 +170,11 @@ async function keepLateEdits(host: Host, stateDir: string, { files }: UndoRecord
   for (const { path, before, after } of files) {
     const found = await host.files.read(path);
     if (!found.ok) continue;
-    const digest = sha256(found.value);
+    const digest = sha256Of(found.value);
     if (digest === after) continue;
     const old = before === null ? undefined : await host.files.read(before.copy);
     if (old?.ok === false) return old;
-    if (old === undefined || digest !== sha256(old.value)) edits.push({ path });
+    if (old === undefined || digest !== sha256Of(old.value)) edits.push({ path });
   }
   return keepHandEdits(host, stateDir, edits);
 }

@@ -1,5 +1,4 @@
 /** A disk that works and a blank one → the steps that make a mirrored system of them. Pure. */
-import { createHash } from "node:crypto";
 import { describeDisk, holdsData } from "../../disks/describe.ts";
 import { lintClaims } from "../../disks/lint.ts";
 import { stepDevice, wipeStep } from "../../disks/plan.ts";
@@ -11,6 +10,7 @@ import type { Finding } from "../../kit/finding.ts";
 import { hasErrors } from "../../kit/finding.ts";
 import { INSTALLING } from "../install/table.ts";
 import type { ReplacementStep } from "./model.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 export interface SystemReplacement {
   readonly inventory: Inventory;
@@ -85,7 +85,7 @@ export function planSystemReplacement(input: SystemReplacement): SystemReplaceme
  */
 function nameOf(installation: string, { serial, wwn, byPath }: DiskIdentity): string {
   const disk = [serial, wwn, byPath].join(" ");
-  return createHash("sha256").update(`corium ${installation} disk ${disk}`).digest("hex").slice(0, 32);
+  return sha256Of(`corium ${installation} disk ${disk}`).slice(0, 32);
 }
 
 /** Each partition begins where the one before it ends (iso/layout.ts), so their sizes tell all. */

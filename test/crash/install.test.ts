@@ -1,7 +1,6 @@
 /** An installation from a live system, which forgets everything with its power, cut at every call of the machine. */
 // budget: 900 s
 import { afterAll, describe, expect, test } from "bun:test";
-import { createHash } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { readInventory } from "../../disks/driver.ts";
 import { diskExecutors } from "../../disks/steps/driver.ts";
@@ -24,10 +23,11 @@ import { CUTS, survey, WAYS } from "./crash-points.ts";
 import { diskTools } from "./disk-tools.ts";
 import { installTools, onPortWrite, syncFilesystem } from "./install-tools.ts";
 import { VolatileDisk } from "./volatile-disk.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 const GIB = 1024 ** 3;
 const text = "role: single\ninstall: {disk: {serial: SYS}}\n";
-const documentSha256 = createHash("sha256").update(text).digest("hex");
+const documentSha256 = sha256Of(text);
 const medium = "/run/corium/medium/corium";
 const bootFiles = "/usr/share/corium/boot";
 /** SQLite needs a real folder: it stands for the mounted state partition while the database is copied there. */

@@ -2,7 +2,6 @@
  * An installation onto loop devices with the real tools. What a machine has and a loop device does not is filled in:
  * serials, links by PARTUUID (there is no udev), FAT where the kernel has none, and md, which few test machines have.
  */
-import { createHash } from "node:crypto";
 import { spawnSync } from "node:child_process";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,6 +25,7 @@ import { memoryState } from "../../state/open.ts";
 import { createCarryOver } from "../../supervisor/carry-over.ts";
 import type { LoopDevice } from "./loop-device.ts";
 import { attach, sh } from "./loop-device.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 export const MIB = 1024 ** 2;
 export const SIZE_MIB = 4608;
@@ -250,7 +250,7 @@ export async function install(devices: readonly LoopDevice[], dieAt?: number): P
   const mirror = devices.length > 1 ? { mirror: { serial: serialOf(1) } } : {};
   const plan = planInstall({
     document: { install: { disk: { serial: serialOf(0) }, ...mirror, wipe: false } },
-    documentSha256: createHash("sha256").update(text).digest("hex"),
+    documentSha256: sha256Of(text),
     inventory: inventory.value,
     image: { directory: medium, rootBytes: 4 * MIB, rootHash: "a".repeat(64), hashOffsetBytes: 3 * MIB },
     version: "0.1.0",

@@ -23,7 +23,6 @@ import { ok } from "../../kit/result.ts";
 import { mintServer } from "../../pki/driver.ts";
 import { fingerprintOfPem } from "../../pki/fingerprint.ts";
 import { renderNode } from "../../provision/render.ts";
-import { sha256Of } from "../../state/documents.ts";
 import { openErasable } from "../../state/erase.ts";
 import { type State, openState } from "../../state/open.ts";
 import type { BootstrapControl } from "../../supervisor/bootstrap-control.ts";
@@ -33,6 +32,7 @@ import { type Collectors, createStatus } from "../../supervisor/status.ts";
 import { nodeVolumes } from "../../supervisor/volumes.ts";
 import { type FakeHost, type FakeUnit, fakeHost } from "../support/fake-host.ts";
 import { type FakeK0s, fakeK0s } from "../support/fake-k0s.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 export interface StoryNode {
   readonly address: string;

@@ -6,11 +6,11 @@ import type { ApplyDependencies } from "../../apply/service/model.ts";
 import { parseDocument } from "../../config/load.ts";
 import { renderNode } from "../../provision/render.ts";
 import { isOver, type Operation } from "../../state/model.ts";
-import { sha256Of } from "../../state/documents.ts";
 import { memoryState, openState, type State } from "../../state/open.ts";
 import { fakeHost, type FakeHost } from "./fake-host.ts";
 import { type FakeK0s, fakeK0s } from "./fake-k0s.ts";
 import { recordBaseline } from "./in-service.ts";
+import { sha256Of } from "../../kit/sha256.ts";
 
 const folders: string[] = [];
 
