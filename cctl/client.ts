@@ -4,6 +4,7 @@ import { type AppError, appError, fail } from "../kit/app-error.ts";
 import { type Finding, formatFinding } from "../kit/finding.ts";
 import { type Result, ok } from "../kit/result.ts";
 import { version } from "../kit/version.ts";
+import { fingerprintOfPem } from "../pki/fingerprint.ts";
 import type { ErrorBody } from "../api/contract.ts";
 import { formatAddress } from "./address.ts";
 import { type HttpCall, openConnection } from "./connection.ts";
@@ -29,6 +30,8 @@ export interface ApiAnswer {
 export interface Client {
   /** As it is shown: the node's name when it is known, and its address. */
   readonly label: string;
+  /** Fingerprint of the certificate that it comes with: by it the node knows who asked for what. */
+  readonly own: string | undefined;
   readonly get: (path: string) => Promise<Result<ApiAnswer, AppError>>;
   readonly post: (
     path: string,
@@ -67,6 +70,7 @@ export async function clientFor(context: Context, node: string): Promise<Result<
   const get: Client["get"] = (path) => call({ method: "GET", path, idleTimeoutMs: 60_000 });
   return ok({
     label: labelOf(target.value),
+    own: fingerprintOfPem(credentials.value.certificate),
     get,
     stream: (path, onLine) => call({ method: "GET", path, onLine, idleTimeoutMs: answerTimeoutMs }),
     async post(path, body, headers = {}) {

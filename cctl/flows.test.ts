@@ -1,9 +1,9 @@
 /** What cctl says to nodes and makes of their answers; test/stories runs it against the real API. */
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ApplyAnswer } from "../api/contract.ts";
-import type { Operation } from "../state/model.ts";
-import { type FakeHost, fakeHost } from "../test/support/fake-host.ts";
+import { fakeHost } from "../test/support/fake-host.ts";
 import { runCctl } from "../test/support/run-cctl.ts";
+import { applying, type Enrolled, enrollScripted, operation, paths, plan } from "../test/support/scripted-apply.ts";
 import { type Received, type Scripted, type ScriptedNode, scriptedNode } from "../test/support/scripted-node.ts";
 
 /** For what hangs; no measure of a loaded machine, which is many times slower. */
@@ -12,54 +12,14 @@ setDefaultTimeout(120_000);
 let node: ScriptedNode | undefined;
 afterEach(() => node?.close());
 
-async function enrolled(answer: (request: Received) => Scripted): Promise<{ host: FakeHost; node: ScriptedNode }> {
-  node = await scriptedNode((request) =>
-    request.path === "/v1/health" && request.method === "GET" ? { body: { status: "ok" }, headers } : answer(request),
-  );
-  const host = fakeHost({ nowMs: Date.now() });
-  await runCctl(host, ["pki", "init"]);
-  host.put(
-    "/home/ann/.corium/config.yaml",
-    `nodes:\n  ${node.address}:\n    fingerprint: ${node.fingerprint}\n    name: node1\n`,
-  );
-  host.put("/n.yaml", "role: single\n");
-  return { host, node };
+async function enrolled(answer: (request: Received) => Scripted): Promise<Enrolled> {
+  const made = await enrollScripted(answer, () => headers);
+  node = made.node;
+  return made;
 }
 
 let headers: Record<string, string> = {};
 afterEach(() => void (headers = {}));
-
-const operation = (phase: Operation["phase"], more: Partial<Operation> = {}): Operation => ({
-  id: "op1",
-  kind: "apply",
-  phase,
-  steps: [],
-  requester: { kind: "local" },
-  version: "1.0.0",
-  createdAtMs: 0,
-  ...more,
-});
-
-const plan: ApplyAnswer = {
-  status: "planned",
-  fields: [{ path: "addons[metallb]", class: "safe", new: { name: "metallb" } }],
-  restarted: ["k0scontroller"],
-  files: [{ path: "/etc/k0s/k0s.yaml", diff: "@@ -1 +1 @@\n-a\n+b\n" }],
-  consequences: ["pods keep running while k0s restarts"],
-  warnings: [],
-  etag: '"e1"',
-};
-
-const applying =
-  (end: readonly Operation[]) =>
-  ({ path }: Received): Scripted => {
-    if (path === "/v1/config?dryRun=true") return { body: plan };
-    if (path === "/v1/operations") return { body: { operations: [] } };
-    if (path === "/v1/config") return { body: { ...plan, status: "reconciled", operation: "op1" } };
-    return { body: end.map((line) => `${JSON.stringify(line)}\n`).join("") };
-  };
-
-const paths = ({ requests }: ScriptedNode): string[] => requests.map(({ method, path }) => `${method} ${path}`);
 
 describe("disk replace", () => {
   const steps = [{ id: "raid:data:replace:1:add", title: "add disk /dev/vdd (serial C) to array data" }];
@@ -165,43 +125,6 @@ applied: restarted k0scontroller
     expect(calls).toBe(3);
   });
 
-  test("an answer that is lost on the way is not taken for a failure", async () => {
-    let isApplied = false;
-    const { host } = await enrolled((request) => {
-      if (request.path === "/v1/operations") return { body: { operations: isApplied ? [operation("running")] : [] } };
-      if (request.path !== "/v1/config") return applying([operation("succeeded")])(request);
-      isApplied = true;
-      return { body: "", breaksOff: true };
-    });
-    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"]);
-    expect(ran.err).toBe("cctl: the answer was lost on the way; the operation has succeeded\n");
-    expect(ran.out).toContain("phase      succeeded\n");
-    expect(ran.status).toBe(0);
-  });
-
-  test("a connection that is lost for a while: the node is asked again what came of it", async () => {
-    let isApplied = false;
-    let lost = 5;
-    const { host } = await enrolled((request) => {
-      if (request.path === "/v1/config") {
-        isApplied = true;
-        return { body: "", breaksOff: true };
-      }
-      if (isApplied && lost > 0) {
-        lost -= 1;
-        return { body: "", breaksOff: true };
-      }
-      if (request.path === "/v1/operations") return { body: { operations: isApplied ? [operation("running")] : [] } };
-      return applying([operation("succeeded")])(request);
-    });
-    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"]);
-    expect([ran.status, ran.err, lost]).toEqual([
-      0,
-      "cctl: the answer was lost on the way; the operation has succeeded\n",
-      0,
-    ]);
-  });
-
   test("whoever gives up while the node applies is told that it goes on, and where", async () => {
     const given = new AbortController();
     const { host } = await enrolled((request) => {
@@ -212,13 +135,6 @@ applied: restarted k0scontroller
     expect(ran.status).toBe(1);
     expect(ran.err).toMatch(/^cctl: no longer watching; if node1 \S+ has begun the apply it goes on\n/);
     expect(ran.err).toContain("cctl operations ADDR ID --follow");
-  });
-
-  test("an answer that is lost before anything was begun is a failure", async () => {
-    const { host } = await enrolled((request) =>
-      request.path === "/v1/config" ? { body: "", breaksOff: true } : applying([])(request),
-    );
-    expect((await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"])).status).toBe(3);
   });
 
   test("B077: an invalid document is refused here; the node hears nothing", async () => {
@@ -307,20 +223,6 @@ describe("apply --confirm-within", () => {
     const ran = await runCctl(host, argv, { answers: ["y", "y"] });
     expect([ran.status, ran.err.includes("taken back by the node itself")]).toEqual([4, true]);
     expect(sent(node).at(-1)).toBe("POST /v1/config");
-  });
-
-  test("the answer is lost while k0s restarts: once the change is made it can still be kept", async () => {
-    let isMade = false;
-    const { host, node: peer } = await enrolled((request) => {
-      const running = operation(isMade ? "awaiting-confirmation" : "running");
-      if (request.path === "/v1/operations") return { body: { operations: isMade ? [running] : [] } };
-      if (request.path === "/v1/operations/op1") return { body: running };
-      if (request.path !== "/v1/config") return waiting(request);
-      isMade = true;
-      return { body: "", breaksOff: true };
-    });
-    expect((await runCctl(host, argv, { answers: ["y", "y"] })).status).toBe(0);
-    expect(sent(peer).at(-1)).toBe("POST /v1/operations/op1/confirm");
   });
 
   test("a change of api without it ends here, and says how", async () => {

@@ -107,7 +107,10 @@ export async function runWrite(
   if (context.io.signal.aborted) return givenUp(client, kind);
   if (!now.ok) return answer;
   const known = new Set(before.value.map(({ id }) => id));
-  const begun = now.value.find((operation) => operation.kind === kind && !known.has(operation.id));
+  // Where the request never arrived, what has begun meanwhile is another operator's.
+  const isOwn = ({ requester }: Operation): boolean =>
+    requester.kind === "operator" && requester.fingerprint === client.own;
+  const begun = now.value.find((operation) => operation.kind === kind && !known.has(operation.id) && isOwn(operation));
   if (begun === undefined) return answer;
   const followed = await follow(context, client, begun.id);
   return followed.ok ? ok({ kind: "operation", operation: followed.value }) : followed;
