@@ -1,5 +1,5 @@
 import { afterAll, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { realFiles } from "./files.ts";
@@ -55,6 +55,35 @@ test("a folder on the way comes, is moved away, and comes again", async () => {
     () => writeFileSync(path, "z"),
   ]);
   expect(told).toBe(5);
+});
+
+test("a secret behind links, as agents lay them out: what they lead to was changed, and nobody was told", async () => {
+  const folder = join(root, "d");
+  for (const each of ["1", "2", "elsewhere"]) mkdirSync(join(folder, each), { recursive: true });
+  for (const each of ["1", "2", "elsewhere"]) writeFileSync(join(folder, each, "key"), each);
+  symlinkSync("1", join(folder, "..data"));
+  const path = join(folder, "key");
+  symlinkSync("./..data/../..data/key", path);
+  const replace = (target: string, link: string): void => {
+    symlinkSync(target, `${link}.new`);
+    renameSync(`${link}.new`, link);
+  };
+  const told = await tellsOf(path, [
+    () => writeFileSync(join(folder, "1/key"), "x"),
+    () => replace("2", join(folder, "..data")),
+    () => writeFileSync(join(folder, "2/key"), "y"),
+    () => replace(join(folder, "elsewhere/key"), path),
+    () => writeFileSync(join(folder, "elsewhere/key"), "z"),
+  ]);
+  expect(told).toBe(5);
+});
+
+test("links that lead to each other end the way, and the file in their place is seen", async () => {
+  const path = join(root, "loop");
+  symlinkSync("loop2", path);
+  symlinkSync("loop", join(root, "loop2"));
+  const told = await tellsOf(path, [() => realFiles().write(path, "1", { mode: 0o600 })]);
+  expect(told).toBe(1);
 });
 
 test("what is beside it is nobody's business, and nothing is told after the end", async () => {

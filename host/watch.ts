@@ -1,13 +1,13 @@
-import { watch, type FSWatcher } from "node:fs";
+import { readlinkSync, watch, type FSWatcher } from "node:fs";
 import { dirname } from "node:path";
 import type { WatchPaths } from "../kit/ports.ts";
 
 /**
  * inotify on each folder from the root to the paths, for their names only: so a folder that is made, moved or made anew
- * is seen as well, and what was replaced by rename. A folder that can't be watched is left to who polls.
+ * is seen as well, and what was replaced by rename. Symbolic links are followed: an agent that brings secrets often swaps
+ * one far from the path. A folder that can't be watched is left to who polls.
  */
 export const watchPaths: WatchPaths = (paths, onChange) => {
-  const names = namesByFolder(paths);
   const files = new Set(paths);
   let watchers: FSWatcher[] = [];
   let isClosed = false;
@@ -17,12 +17,12 @@ export const watchPaths: WatchPaths = (paths, onChange) => {
   };
   const arm = (): void => {
     close();
-    for (const [folder, wanted] of names) {
+    for (const [folder, wanted] of namesByFolder(paths)) {
       try {
-        const watcher = watch(folder, { persistent: false }, (_event, name) => {
+        const watcher = watch(folder, { persistent: false }, (event, name) => {
           if (isClosed || (typeof name === "string" && !wanted.has(name))) return;
-          // A folder on the way is another one now: its watch is of the old one.
-          if (typeof name !== "string" || !files.has(join(folder, name))) arm();
+          // What is on the way, or in the file's place, is another one now: it may be a link that leads elsewhere.
+          if (event === "rename" || typeof name !== "string" || !files.has(join(folder, name))) arm();
           onChange();
         });
         watcher.on("error", () => undefined);
@@ -46,12 +46,46 @@ const join = (folder: string, name: string): string => (folder === "/" ? `/${nam
 /** What of each folder leads to a path. From the root down: what is made while it is armed is seen from above. */
 function namesByFolder(paths: readonly string[]): ReadonlyMap<string, ReadonlySet<string>> {
   const names = new Map<string, Set<string>>();
-  for (const path of paths) {
-    for (let at = path; at !== "/" && at !== "."; at = dirname(at)) {
-      const folder = dirname(at);
-      const known = names.get(folder) ?? new Set();
-      names.set(folder, known.add(at.slice(at.lastIndexOf("/") + 1)));
-    }
+  for (const at of paths.flatMap(passed)) {
+    const folder = dirname(at);
+    const known = names.get(folder) ?? new Set();
+    names.set(folder, known.add(at.slice(at.lastIndexOf("/") + 1)));
   }
   return new Map([...names].toSorted(([a], [b]) => a.length - b.length));
+}
+
+/** As path_resolution(7). */
+const MOST_LINKS = 40;
+
+/** Every folder, link and file that is passed on the way to a path, and it. */
+function passed(path: string): readonly string[] {
+  const found: string[] = [];
+  const rest = path.split("/");
+  let at = "/";
+  let links = 0;
+  for (let name = rest.shift(); name !== undefined; name = rest.shift()) {
+    if (name === "" || name === ".") continue;
+    if (name === "..") {
+      at = dirname(at);
+      continue;
+    }
+    const next = join(at, name);
+    found.push(next);
+    const target = linkTarget(next);
+    if (target === undefined) at = next;
+    else if (++links > MOST_LINKS) return found;
+    else {
+      if (target.startsWith("/")) at = "/";
+      rest.unshift(...target.split("/"));
+    }
+  }
+  return found;
+}
+
+function linkTarget(path: string): string | undefined {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return undefined;
+  }
 }
