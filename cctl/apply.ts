@@ -8,7 +8,7 @@ import type { Arguments, FlagSpec } from "./arguments.ts";
 import { type ApiAnswer, type Client, clientFor } from "./client.ts";
 import { type CctlCommand, type Context, exitStatus } from "./context.ts";
 import { readDocument } from "./document-file.ts";
-import { askToKeep, settledOperation } from "./confirm.ts";
+import { askToKeep, refuseWhileWaiting, settledOperation } from "./confirm.ts";
 import { type Answered, followOperation, runWrite } from "./follow.ts";
 import { jsonPrintable, printable } from "./printable.ts";
 import { applyToSeveral } from "./several/apply.ts";
@@ -68,6 +68,10 @@ async function apply(context: Context, given: Arguments): Promise<Result<number,
   if (!planned.ok) return planned;
   const plan = planned.value.json as ApplyAnswer;
   const isDry = given.flags.has("dry-run");
+  if (!isDry && plan.status === "unchanged") {
+    const settled = await refuseWhileWaiting(client.value);
+    if (!settled.ok) return settled;
+  }
   if (isDry || plan.status === "unchanged") {
     printAnswer<ApplyAnswer>(context, planned.value, (answer) => planText(answer, client.value.label, context.paint));
     return ok(exitStatus.done);

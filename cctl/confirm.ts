@@ -49,6 +49,21 @@ async function findWaiting(context: Context, { positionals }: Arguments): Promis
   return fail("nothing-waits", `nothing waits to be confirmed on ${client.value.label}`, { hint });
 }
 
+/**
+ * A plan is against what is recorded. While a change waits the node runs that one, so that `unchanged` is not true of it:
+ * whoever gives the old document means to have it back.
+ */
+export async function refuseWhileWaiting(client: Client): Promise<Result<void, AppError>> {
+  const answer = await client.get("/v1/operations");
+  if (!answer.ok) return answer;
+  const { operations } = answer.value.json as OperationsAnswer;
+  const id = operations.find(({ phase }) => phase === "awaiting-confirmation")?.id;
+  if (id === undefined) return ok(undefined);
+  return fail("busy", `${client.label} runs a change that waits to be confirmed, operation ${printable(id)}`, {
+    hint: `cctl cancel ADDR ${printable(id)} takes it back, cctl confirm ADDR ${printable(id)} keeps it`,
+  });
+}
+
 async function confirm(context: Context, given: Arguments): Promise<Result<number, AppError>> {
   const waiting = await findWaiting(context, given);
   return waiting.ok ? keep(context, waiting.value) : waiting;

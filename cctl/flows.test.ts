@@ -1,6 +1,7 @@
 /** What cctl says to nodes and makes of their answers; test/stories runs it against the real API. */
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { ApplyAnswer } from "../api/contract.ts";
+import type { Operation } from "../state/model.ts";
 import { fakeHost } from "../test/support/fake-host.ts";
 import { runCctl } from "../test/support/run-cctl.ts";
 import { applying, type Enrolled, enrollScripted, operation, paths, plan } from "../test/support/scripted-apply.ts";
@@ -48,6 +49,12 @@ describe("disk replace", () => {
     expect(paths(peer)).not.toContain("POST /v1/disks/replace");
   });
 });
+
+const unchanged =
+  (operations: readonly Operation[]) =>
+  ({ path }: Received): Scripted => ({
+    body: path === "/v1/operations" ? { operations } : { ...plan, status: "unchanged" },
+  });
 
 describe("apply", () => {
   test("shows the plan, asks, applies against what was planned, and follows to the end", async () => {
@@ -99,10 +106,21 @@ applied: restarted k0scontroller
     expect((await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--dry-run", "--yes"])).status).toBe(0);
     expect(paths(peer)).not.toContain("POST /v1/config");
     peer.close();
-    const same = await enrolled(() => ({ body: { ...plan, status: "unchanged" } }));
+    const same = await enrolled(unchanged([operation("succeeded")]));
     const ran = await runCctl(same.host, ["apply", "node1", "-f", "-", "--yes"], { stdin: "role: single\n" });
     expect(ran.out).toContain("unchanged, nothing to do");
     expect(paths(same.node)).not.toContain("POST /v1/config");
+  });
+
+  test("the old document was called unchanged while the node ran a change that waits to be confirmed", async () => {
+    const { host, node: peer } = await enrolled(unchanged([operation("awaiting-confirmation")]));
+    const ran = await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--yes"]);
+    expect([ran.status, ran.out]).toEqual([1, ""]);
+    expect(ran.err).toContain("a change that waits to be confirmed, operation op1");
+    expect(ran.err).toContain("cctl cancel ADDR op1");
+    expect(paths(peer)).not.toContain("POST /v1/config");
+    // A plan is against what is recorded, and disturbs nothing.
+    expect((await runCctl(host, ["apply", "node1", "-f", "/n.yaml", "--dry-run"])).status).toBe(0);
   });
 
   test("an operation that was undone fails, with the node's reason", async () => {

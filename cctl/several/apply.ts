@@ -12,6 +12,7 @@ import type { Arguments } from "../arguments.ts";
 import { type Client, clientFor } from "../client.ts";
 import { type Context, exitStatus } from "../context.ts";
 import { type DocumentFile, readDocument } from "../document-file.ts";
+import { refuseWhileWaiting } from "../confirm.ts";
 import { runConfirm } from "../follow.ts";
 import { printable } from "../printable.ts";
 import { planText } from "../text/plan.ts";
@@ -45,6 +46,12 @@ export async function applyToSeveral(context: Context, given: Arguments): Promis
     nodes.filter(({ plan }) => plan.status !== "unchanged"),
     leaderOf(nodes),
   );
+  if (!flags.has("dry-run") && changed.length === 0) {
+    for (const { client } of nodes) {
+      const settled = await refuseWhileWaiting(client);
+      if (!settled.ok) return settled;
+    }
+  }
   if (flags.has("dry-run") || changed.length === 0) {
     show(context, nodes);
     return ok(exitStatus.done);
