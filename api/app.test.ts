@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 
+import { refused, type ServiceOutcome } from "../apply/service/model.ts";
 import type { Baseline } from "../state/model.ts";
 import type { State } from "../state/open.ts";
 import { fakeApi, operator } from "../test/support/fake-api.ts";
@@ -134,6 +135,28 @@ describe("every answer", () => {
     expect((await lost.call("GET", "/v1/health")).status).toBe(200);
     const enrolled = await lost.call("POST", "/v1/enroll", { as: { kind: "unclaimed" }, json: {} });
     expect(enrolled.status).toBe(503);
+  });
+
+  test("the disk was full, and an apply that was taken back, or done, was told as a database that can't be used", async () => {
+    const { call, services, state } = await fakeApi();
+    inService(state);
+    const add = (): never => {
+      throw Object.assign(new Error("database or disk is full"), { code: "SQLITE_FULL" });
+    };
+    Object.assign(services.state.audit, { add });
+    const apply = (outcome: ServiceOutcome): void => {
+      Object.assign(services.apply, { apply: () => Promise.resolve(outcome) });
+    };
+    const post = (path: string) => call("POST", path, { as: operator("admin"), json: { document: SINGLE } });
+    apply(refused(409, "rolled-back", "the change was taken back: no room", { operation: "op1" }));
+    const undone = await post("/v1/config");
+    expect([undone.status, undone.json["reason"], undone.json["operation"]]).toEqual([503, "state", "op1"]);
+    expect(undone.json["error"]).toStartWith("the change was taken back: no room; it is not in the audit: the disk ");
+    expect(undone.json["error"]).toContain("make room in /var/lib/corium");
+    const answer = { fields: [], restarted: [], files: [], consequences: [], warnings: [] };
+    apply({ kind: "answer", answer: { status: "reconciled", ...answer } });
+    expect((await post("/v1/config")).json["error"]).toStartWith("what was asked for was done; it is not in the audit");
+    expect((await post("/v1/config?dryRun=true")).json["error"]).toStartWith("nothing was changed; ");
   });
 
   test("B186: who changed what is in the audit, refusals too, bodies never", async () => {

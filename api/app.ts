@@ -4,6 +4,7 @@ import { includesRole } from "../kit/operator-role.ts";
 import { isSqliteError } from "../state/sqlite.ts";
 import { checkBody, readJsonBody } from "./body.ts";
 import type { Caller } from "./caller.ts";
+import type { ErrorBody } from "./contract.ts";
 import type { Handle, Wire } from "./http-server.ts";
 import { problem, sentence } from "./problem.ts";
 import type { Route } from "./route.ts";
@@ -51,11 +52,26 @@ export function createApi(services: ApiServices): { readonly handle: Handle } {
   };
 }
 
+const saysOf = ({ code }: { readonly code: string }): string =>
+  code === "SQLITE_FULL"
+    ? "the disk that holds the state is full, so that nothing can be recorded (SQLITE_FULL): make room in /var/lib/corium"
+    : `the state database can't be used (${code})`;
+
+/** It was carried out or refused, and whoever asked must know which, also where the audit can't be written. */
+async function unaudited(response: Response, isDryRun: boolean, thrown: unknown): Promise<Response> {
+  if (!isSqliteError(thrown)) throw thrown;
+  const { error = `it was answered ${response.status}`, operation } =
+    response.status < 400 ? {} : ((await response.json()) as Partial<ErrorBody>);
+  const what = response.status >= 400 ? error : isDryRun ? "nothing was changed" : "what was asked for was done";
+  return problem(503, `${what}; it is not in the audit: ${saysOf(thrown)}; Kubernetes keeps running`, {
+    reason: "state",
+    ...(operation === undefined ? {} : { operation }),
+  });
+}
+
 function failed(thrown: unknown): Response {
   if (isSqliteError(thrown)) {
-    return problem(503, `the state database can't be used (${thrown.code}); Kubernetes keeps running`, {
-      reason: "state",
-    });
+    return problem(503, `${saysOf(thrown)}; Kubernetes keeps running`, { reason: "state" });
   }
   process.stderr.write(`${thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown)}\n`);
   return problem(500, "something unexpected happened; the journal of corium-apid says what");
@@ -140,13 +156,19 @@ async function runRoute(
   };
   const response = await answer();
   if (isChange && services.stateProblem === undefined) {
-    services.state.audit.add({
-      atMs: services.host.clock.nowMs(),
-      requester: caller.requester,
-      route: `${route.method} ${pathname}${query.has("dryRun") ? "?dryRun" : ""}`,
-      status: response.status,
-      outcome: response.status < 400 ? noted : ((await reasonOf(response)) ?? "refused"),
-    });
+    const isDryRun = query.has("dryRun");
+    const outcome = response.status < 400 ? noted : ((await reasonOf(response)) ?? "refused");
+    try {
+      services.state.audit.add({
+        atMs: services.host.clock.nowMs(),
+        requester: caller.requester,
+        route: `${route.method} ${pathname}${isDryRun ? "?dryRun" : ""}`,
+        status: response.status,
+        outcome,
+      });
+    } catch (thrown) {
+      return unaudited(response, isDryRun, thrown);
+    }
   }
   return response;
 }
