@@ -2,6 +2,7 @@
 import { afterEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { resumeApply } from "../apply/waiting/driver.ts";
 import { serveApply } from "../apply/service/driver.ts";
+import type { Operation } from "../state/model.ts";
 import type { ServiceOutcome } from "../apply/service/model.ts";
 import { memoryState, type State } from "../state/open.ts";
 import { fakeK0s } from "../test/support/fake-k0s.ts";
@@ -161,10 +162,10 @@ test("what could not be written is written in its order when there is room, and 
     endedAtMs: 5,
   });
   await tick();
-  expect(state.operations.get(id)).toMatchObject({ phase: "running", steps: [] });
+  expect(database.operations.get(id)).toMatchObject({ phase: "running", steps: [] });
   disk.makeRoom();
   await tick();
-  expect(state.operations.get(id)).toMatchObject({
+  expect(database.operations.get(id)).toMatchObject({
     phase: "failed",
     steps: [{ id: "a", state: "done", startedAtMs: 2, endedAtMs: 3 }],
     endedAtMs: 5,
@@ -174,6 +175,33 @@ test("what could not be written is written in its order when there is room, and 
     "the state database can't be written (SQLITE_FULL): what happens is recorded as soon as it can be",
     "the state database can be written again",
   ]);
+});
+
+test("the disk stayed full, and the operation went on saying what it had waited for before", async () => {
+  const database = memoryState();
+  const disk = new Disk();
+  const { state, tick } = steadied(disk.below(database));
+  const begun = state.operations.begin({ kind: "apply", requester, version: "1", atMs: 1 });
+  const id = begun.ok ? begun.value.id : "";
+  state.operations.message(id, "waiting for k0s", 2);
+  disk.fullAt = 0;
+  const revisions = [state.operations.revision(id)];
+  const shown = () => [state.operations.get(id), state.operations.list()[0], state.operations.running()];
+  state.operations.message(id, "the files can't be put back yet", 3);
+  revisions.push(state.operations.revision(id));
+  expect(shown().map((operation) => operation?.message)).toEqual(Array(3).fill("the files can't be put back yet"));
+  state.operations.phase(id, "awaiting-confirmation", 4);
+  expect(shown().map((operation) => operation?.phase)).toEqual(Array(3).fill("awaiting-confirmation"));
+  state.operations.end(id, { phase: "rolled-back", failureReason: "no room" }, 5);
+  revisions.push(state.operations.revision(id));
+  const [got, listed, running] = shown();
+  expect(got).toMatchObject({ phase: "rolled-back", failureReason: "no room", endedAtMs: 5 });
+  expect([listed, running, got?.message]).toEqual([got, undefined, undefined]);
+  // A follower looks again where the revision has grown.
+  expect(new Set(revisions).size).toBe(3);
+  disk.makeRoom();
+  await tick();
+  expect(database.operations.get(id)).toEqual(got as Operation);
 });
 
 test("the next operation need not wait for the end of the one before to be tried again", () => {

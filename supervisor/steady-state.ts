@@ -3,11 +3,11 @@
  *
  * How an operation goes, that it is over, and what is told of the node decides nothing: an apply in the middle must come to
  * the new state or back to the old one, and none may run for ever because its end found no room. These entries wait in
- * memory, in their order, and are written as soon as they can be. All that decides (begin, documents, baseline, claim,
+ * memory, in their order, and are written as soon as they can be; whoever asks is told of them all the same. All that decides (begin, documents, baseline, claim,
  * audit, transactions) fails as ever.
  */
 import type { Clock } from "../kit/ports.ts";
-import type { Operation } from "../state/model.ts";
+import { isOver, type Operation } from "../state/model.ts";
 import type { Operations } from "../state/operations.ts";
 import { isSqliteError } from "../state/sqlite.ts";
 import type { State } from "../state/open.ts";
@@ -16,13 +16,19 @@ const RETRY_MS = 2_000;
 /** Of what is only shown or told; a disk may be full for weeks. */
 const SHOWN_AT_MOST = 1_000;
 
+interface Unwritten {
+  readonly work: () => void;
+  /** What it makes of an operation. */
+  readonly tells?: { readonly id: string; readonly change: (operation: Operation) => Operation };
+}
+
 interface Steadying {
   readonly clock: Pick<Clock, "sleep">;
   readonly say: (line: string) => void;
 }
 
 export function steadyState(state: State, { clock, say }: Steadying): State {
-  const unwritten: (() => void)[] = [];
+  const unwritten: Unwritten[] = [];
   const closing = new AbortController();
   let isInTransaction = false;
 
@@ -30,7 +36,7 @@ export function steadyState(state: State, { clock, say }: Steadying): State {
   function flush(): boolean {
     for (let next = unwritten[0]; next !== undefined; next = unwritten[0]) {
       try {
-        next();
+        next.work();
       } catch (thrown) {
         if (isSqliteError(thrown)) return false;
         say(`left out of the record: ${String(thrown)}`);
@@ -49,7 +55,7 @@ export function steadyState(state: State, { clock, say }: Steadying): State {
     }
   }
 
-  function write(work: () => void, is: "needed" | "shown"): void {
+  function write(work: () => void, is: "needed" | "shown", tells?: Unwritten["tells"]): void {
     // What is taken back as a whole must not be written later.
     if (isInTransaction) return work();
     if (unwritten.length === 0) {
@@ -61,8 +67,13 @@ export function steadyState(state: State, { clock, say }: Steadying): State {
         void retry();
       }
     }
-    if (is === "needed" || unwritten.length < SHOWN_AT_MOST) unwritten.push(work);
+    if (is === "shown" && unwritten.length >= SHOWN_AT_MOST) return;
+    unwritten.push({ work, ...(tells === undefined ? {} : { tells }) });
   }
+
+  /** As it will be once all is written. */
+  const told = (operation: Operation): Operation =>
+    unwritten.reduce((at, { tells }) => (tells?.id === operation.id ? tells.change(at) : at), operation);
 
   const { operations, events } = state;
   const steady: Operations = {
@@ -74,18 +85,36 @@ export function steadyState(state: State, { clock, say }: Steadying): State {
     },
     plan: (...given) => write(() => operations.plan(...given), "needed"),
     step: (...given) => write(() => operations.step(...given), "shown"),
-    message: (...given) => write(() => operations.message(...given), "shown"),
-    phase: (...given) => write(() => operations.phase(...given), "needed"),
+    message: (id, message, atMs) =>
+      write(() => operations.message(id, message, atMs), "shown", {
+        id,
+        change: ({ message: _before, ...quiet }) => (message === undefined ? quiet : { ...quiet, message }),
+      }),
+    phase: (id, phase, atMs) =>
+      write(() => operations.phase(id, phase, atMs), "needed", { id, change: (before) => ({ ...before, phase }) }),
     adopt: (...given) => write(() => operations.adopt(...given), "needed"),
     end(id, outcome, atMs) {
       let ended: Operation | undefined;
-      write(() => void (ended = operations.end(id, outcome, atMs)), "needed");
+      write(() => void (ended = operations.end(id, outcome, atMs)), "needed", {
+        id,
+        change: ({ message: _over, ...operation }) => ({ ...operation, ...outcome, endedAtMs: atMs }),
+      });
       if (ended !== undefined) return ended;
       const before = operations.get(id);
       if (before === undefined) throw new Error(`no operation ${id}`);
-      const { message: _over, ...operation } = before;
-      return { ...operation, ...outcome, endedAtMs: atMs };
+      return told(before);
     },
+    get(id) {
+      const operation = operations.get(id);
+      return operation === undefined ? undefined : told(operation);
+    },
+    list: (limit) => operations.list(limit).map(told),
+    running() {
+      const operation = operations.running();
+      const now = operation === undefined ? undefined : told(operation);
+      return now === undefined || isOver(now.phase) ? undefined : now;
+    },
+    revision: (id) => operations.revision(id) + unwritten.filter(({ tells }) => tells?.id === id).length,
   };
   return {
     ...state,
