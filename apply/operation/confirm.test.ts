@@ -162,6 +162,26 @@ describe("the change is made, and waits", () => {
     });
   });
 
+  test.each([false, true])(
+    "while it was taken back it was said to wait for a confirmation (restarted: %p)",
+    async (isRestarted) => {
+      const window = new Window();
+      const id = await window.open(ADDON);
+      if (isRestarted) await window.restart();
+      const { fake } = window.one;
+      const seen: unknown[] = [];
+      const write = fake.files.write.bind(fake.files);
+      Object.assign(fake.files, {
+        write: (...given: Parameters<typeof fake.files.write>) => {
+          if (given[0] === CONFIG) seen.push(window.phase(id));
+          return write(...given);
+        },
+      });
+      await window.pass();
+      expect([seen, window.phase(id)]).toEqual([["running"], "rolled-back"]);
+    },
+  );
+
   test("cancelled: undone at once", async () => {
     const window = new Window();
     const before = window.shape();

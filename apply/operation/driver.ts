@@ -110,7 +110,7 @@ function waitingPorts(
     });
     const sleep = holdFor ?? ((signal) => host.clock.sleep(HOLD_MS, signal));
     const onWait = (): void => sayItWaits(dependencies, operation, "written; waiting until every controller has it");
-    return { hold: () => held.wait({ sleep, late, onWait }) };
+    return { hold: () => waitedFor(dependencies, operation, held.wait({ sleep, late, onWait })) };
   }
   return {
     async confirm(made, record) {
@@ -118,9 +118,21 @@ function waitingPorts(
       const byConnection = work.request.isConfirmedByConnection === true ? ({ isByConnection: true } as const) : {};
       const awaited: Awaited = { ...made, requester, bootId: state.bootId, untilMs, ...newCaIn(work), ...byConnection };
       const marked = await markAwaited(host, paths.stateDir, record, awaited);
-      return marked.ok ? held.wait(confirmationOf(dependencies, operation, awaited)) : marked;
+      if (!marked.ok) return marked;
+      return waitedFor(dependencies, operation, held.wait(confirmationOf(dependencies, operation, awaited)));
     },
   };
+}
+
+/** Whoever comes too late must not read that it waits for him: it is being taken back, which may take minutes. */
+async function waitedFor(
+  { host, state }: ApplyDependencies,
+  operation: string,
+  wait: Promise<Result<void, AppError>>,
+): Promise<Result<void, AppError>> {
+  const word = await wait;
+  if (!word.ok) state.operations.phase(operation, "running", host.clock.nowMs());
+  return word;
 }
 
 function confirmationOf(dependencies: ApplyDependencies, operation: string, awaited: Awaited): Wait {
@@ -167,7 +179,8 @@ export async function goOnWaiting(dependencies: ApplyDependencies): Promise<void
         onBegin(operation);
         const ports: ApplyPorts = {
           ...portsOf(dependencies, operation, awaited),
-          confirm: () => held.wait(confirmationOf(dependencies, operation, awaited)),
+          confirm: () =>
+            waitedFor(dependencies, operation, held.wait(confirmationOf(dependencies, operation, awaited))),
         };
         const before = { record, runs: new Map() };
         const outcome = await concludeApply(timeoutMs === undefined ? {} : { timeoutMs }, ports, before, awaited);
