@@ -8,7 +8,8 @@ import type { Typed } from "./typed.ts";
 export type Answer =
   | { readonly ok: true; readonly json: unknown }
   /** What went wrong, ready to be shown. */
-  | { readonly ok: false; readonly lines: readonly string[] };
+  /** `isBegun`: it was done or begun, or nobody knows: the answer was lost. */
+  | { readonly ok: false; readonly lines: readonly string[]; readonly isBegun?: true };
 
 export type Input = Typed | { readonly kind: "answer"; readonly answer: Answer } | { readonly kind: "timeout" };
 

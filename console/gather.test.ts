@@ -3,7 +3,7 @@ import { nodePaths } from "../kit/paths.ts";
 import { fakeHost, type FakeHost } from "../test/support/fake-host.ts";
 import { writeBootstrapStatus } from "../supervisor/bootstrap-status.ts";
 import { renderLines } from "./frame.ts";
-import { addressFeed, eventFeed, gatherView, type LocalGet } from "./gather.ts";
+import { addressFeed, eventFeed, gatherView, isBegun, type LocalGet } from "./gather.ts";
 import { viewFor } from "./views.ts";
 
 const addresses = JSON.stringify([
@@ -28,6 +28,13 @@ const viewOf = (host: FakeHost, get: LocalGet) =>
     events: eventFeed(get),
     version: "0.1.0",
   });
+
+test("a refusal that names an operation of its own has begun it; the one in the way is another's", () => {
+  const error = "the document is applied, but helm failed";
+  expect(isBegun({ error, reason: "chart-failed", operation: "op1" })).toBe(true);
+  expect(isBegun({ error: "wait for it", reason: "busy", operation: "op1" })).toBe(false);
+  expect([isBegun({ error: "refused", reason: "immutable" }), isBegun(null)]).toEqual([false, false]);
+});
 
 test("on a machine that is so busy that ip does not answer in time, its address is not said to be gone", async () => {
   const answers = [addresses, { exitCode: null }, "[]"];

@@ -46,9 +46,10 @@ export const socketCall =
         signal: AbortSignal.timeout(isLong === true ? LONG_MS : 120_000),
       });
       const json: unknown = await answer.json();
-      return answer.ok ? { ok: true, json } : { ok: false, lines: refusalLines(json, answer.status) };
+      if (answer.ok) return { ok: true, json };
+      return { ok: false, lines: refusalLines(json, answer.status), ...(isBegun(json) ? { isBegun: true } : {}) };
     };
-    const asked = ask().catch((): Answer => ({ ok: false, lines: ["the API does not answer"] }));
+    const asked = ask().catch((): Answer => ({ ok: false, lines: ["the API does not answer"], isBegun: true }));
     if (isLong !== true) return asked;
     const goesOn = sleep(GOES_ON_MS).then((): Answer => ({ ok: true, json: {} }));
     return Promise.race([asked, goesOn]);
@@ -57,6 +58,12 @@ export const socketCall =
 /** Refusals come by then; what takes longer is being done. */
 const GOES_ON_MS = 10_000;
 const LONG_MS = 3_600_000;
+
+/** A refusal names no operation but the one in its way. */
+export function isBegun(json: unknown): boolean {
+  const { operation, reason } = (typeof json === "object" && json !== null ? json : {}) as Partial<ErrorBody>;
+  return operation !== undefined && reason !== "busy";
+}
 
 export function refusalLines(json: unknown, status: number): readonly string[] {
   const body = (typeof json === "object" && json !== null ? json : {}) as Partial<ErrorBody>;

@@ -71,6 +71,17 @@ describe("the previous document", () => {
     expect([same.state, same.lines[1]]).toEqual([undefined, "it says what this node runs already"]);
   });
 
+  test("an apply whose answer was lost, or whose chart failed, was said to have changed nothing", () => {
+    const lost: Input = { kind: "answer", answer: { ok: false, lines: ["the API does not answer"], isBegun: true } };
+    const sent = script([answer(previous), answer(plan), "n1", lost]).turn;
+    expect([sent.state, sent.lines]).toEqual([
+      undefined,
+      ["the API does not answer", "what came of it: c shows whether the node is what its document says"],
+    ]);
+    // Before it was sent nothing can have been changed.
+    expect(script([answer(previous), lost]).turn.lines.at(-1)).toBe("nothing was changed");
+  });
+
   test("a long plan still fits a screen, and says that there is more", () => {
     const fields = Array.from({ length: 40 }, (_, at) => ({ path: `addons[a${at}]`, class: "safe" as const, new: 1 }));
     const { lines } = script([answer(previous), answer({ ...plan, fields })]).turn;

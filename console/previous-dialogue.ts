@@ -13,6 +13,8 @@ export type PreviousState = { readonly name: string } & (
 
 export type PreviousTurn = Turn<PreviousState, ApiRequest>;
 
+const BEGUN = "what came of it: c shows whether the node is what its document says";
+
 /** With head and foot a screen. */
 const MOST_LINES = 16;
 
@@ -43,7 +45,8 @@ export function stepPrevious(state: PreviousState, input: Input): PreviousTurn {
 }
 
 function answered(state: PreviousState, { answer }: Input & { readonly kind: "answer" }): PreviousTurn {
-  if (!answer.ok) return over(...answer.lines, NOTHING_CHANGED);
+  if (!answer.ok)
+    return over(...answer.lines, state.at === "sent" && answer.isBegun === true ? BEGUN : NOTHING_CHANGED);
   const { name } = state;
   switch (state.at) {
     case "looking": {

@@ -30,6 +30,11 @@ version    0.1.0
 `);
 });
 
+test("a clock that was set back made a step last -3569.9 s", () => {
+  const steps = [{ id: "a", title: "wait", state: "done", startedAtMs: 3_600_000, endedAtMs: 30_100 }] as const;
+  expect(operationText({ ...operation, steps })).toEndWith("\n  + wait\n");
+});
+
 test("a listing keeps to one line each, and says all that the newest failure said", () => {
   const row = "2026-01-31T12:00:00Z  apply  failed  ann (admin, 10.0.0.9)  it loops:";
   expect(

@@ -78,7 +78,8 @@ export function operationText(operation: Operation): string {
   const marks = { pending: " ", running: ">", done: "+", skipped: "=", failed: "!" } as const;
   for (const step of operation.steps) {
     const took =
-      step.startedAtMs === undefined || step.endedAtMs === undefined
+      // A clock that was set back in between measures nothing.
+      step.startedAtMs === undefined || step.endedAtMs === undefined || step.endedAtMs < step.startedAtMs
         ? ""
         : `  ${((step.endedAtMs - step.startedAtMs) / 1000).toFixed(1)} s`;
     lines.push(`  ${marks[step.state]} ${printable(step.title)}${took}`);
