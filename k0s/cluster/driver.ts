@@ -8,7 +8,8 @@ import type { ControlPlane } from "./model.ts";
 import { type Member, ownMember, parseMembers } from "./members.ts";
 import { parseLeader } from "./parse.ts";
 
-const ASK_TIMEOUT_MS = 10_000;
+/** A cold start of k0s, which is a program of 250 MB, from a slow disk, while etcd elects. cctl waits twice as long. */
+const ASK_TIMEOUT_MS = 25_000;
 /** A member that was restarted catches up with the others first. */
 const MEMBERS_TIMEOUT_MS = 5 * 60_000;
 
