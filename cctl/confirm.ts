@@ -35,16 +35,22 @@ interface Waiting {
   readonly id: string;
 }
 
+/** Its id; undefined: none waits. There is at most one. */
+async function waitingOperation(client: Client): Promise<Result<string | undefined, AppError>> {
+  const answer = await client.get("/v1/operations");
+  if (!answer.ok) return answer;
+  const { operations } = answer.value.json as OperationsAnswer;
+  return ok(operations.find(({ phase }) => phase === "awaiting-confirmation")?.id);
+}
+
 async function findWaiting(context: Context, { positionals }: Arguments): Promise<Result<Waiting, AppError>> {
   const [node = "", given] = positionals;
   const client = await clientFor(context, node);
   if (!client.ok) return client;
   if (given !== undefined) return ok({ client: client.value, id: given });
-  const answer = await client.value.get("/v1/operations");
-  if (!answer.ok) return answer;
-  const { operations } = answer.value.json as OperationsAnswer;
-  const id = operations.find(({ phase }) => phase === "awaiting-confirmation")?.id;
-  if (id !== undefined) return ok({ client: client.value, id });
+  const waiting = await waitingOperation(client.value);
+  if (!waiting.ok) return waiting;
+  if (waiting.value !== undefined) return ok({ client: client.value, id: waiting.value });
   const hint = `cctl operations ${node}`;
   return fail("nothing-waits", `nothing waits to be confirmed on ${client.value.label}`, { hint });
 }
@@ -54,10 +60,9 @@ async function findWaiting(context: Context, { positionals }: Arguments): Promis
  * whoever gives the old document means to have it back.
  */
 export async function refuseWhileWaiting(client: Client): Promise<Result<void, AppError>> {
-  const answer = await client.get("/v1/operations");
-  if (!answer.ok) return answer;
-  const { operations } = answer.value.json as OperationsAnswer;
-  const id = operations.find(({ phase }) => phase === "awaiting-confirmation")?.id;
+  const waiting = await waitingOperation(client);
+  if (!waiting.ok) return waiting;
+  const id = waiting.value;
   if (id === undefined) return ok(undefined);
   return fail("busy", `${client.label} runs a change that waits to be confirmed, operation ${printable(id)}`, {
     hint: `cctl cancel ADDR ${printable(id)} takes it back, cctl confirm ADDR ${printable(id)} keeps it`,

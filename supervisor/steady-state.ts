@@ -3,8 +3,8 @@
  *
  * How an operation goes, that it is over, and what is told of the node decides nothing: an apply in the middle must come to
  * the new state or back to the old one, and none may run for ever because its end found no room. These entries wait in
- * memory, in their order, and are written as soon as they can be; whoever asks is told of them all the same. All that decides (begin, documents, baseline, claim,
- * audit, transactions) fails as ever.
+ * memory, in their order, and are written as soon as they can be; whoever asks is told of them all the same. All that
+ * decides (begin, documents, baseline, claim, audit, transactions) fails as ever.
  */
 import type { Clock } from "../kit/ports.ts";
 import { isOver, type Operation } from "../state/model.ts";

@@ -1,4 +1,5 @@
 /** What kubectl prints of nodes, budgets and pods, and what its drain says. */
+import { parseJson } from "../../kit/json.ts";
 import { isMap, valueAt } from "../merge.ts";
 import type { Budget, ClusterNode, DrainRun, Pod, PodName } from "./model.ts";
 
@@ -6,12 +7,7 @@ import type { Budget, ClusterNode, DrainRun, Pod, PodName } from "./model.ts";
 export const CORDONED_BY = "corium/cordoned-by";
 
 function itemsOf(stdout: string): readonly unknown[] | undefined {
-  let value: unknown;
-  try {
-    value = JSON.parse(stdout);
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(stdout);
   const items = valueAt(value, ["items"]);
   if (Array.isArray(items)) return items;
   // kubectl prints one object, not a list, for one name.

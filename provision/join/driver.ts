@@ -7,6 +7,7 @@ import { type JoinToken, readJoinToken } from "../../config/token.ts";
 import { TOKEN_REFUSED, TOKEN_REFUSED_HINT } from "../../k0s/refused-token.ts";
 import type { AppError } from "../../kit/app-error.ts";
 import { fail } from "../../kit/app-error.ts";
+import { parseJson } from "../../kit/json.ts";
 import type { Host, HttpRequest } from "../../kit/ports.ts";
 import type { Result } from "../../kit/result.ts";
 import { ok } from "../../kit/result.ts";
@@ -183,10 +184,6 @@ const unexpected = ({ status }: Answer, path: string): Unknown => ({
 
 /** A text below these keys of an answer; undefined for anything else. */
 function fieldOf(json: string, ...path: readonly string[]): string | undefined {
-  try {
-    const found = getAt(JSON.parse(json), path);
-    return typeof found === "string" ? found : undefined;
-  } catch {
-    return undefined;
-  }
+  const found = getAt(parseJson(json), path);
+  return typeof found === "string" ? found : undefined;
 }
